@@ -271,7 +271,8 @@ JOT_API bool jot_curves_add(jot_Curves *curves, const char *series, double x, do
 typedef struct {
     const char *title, *xlabel, *ylabel;
     bool log_y;   /* points that are not above 0 are left out */
-    int smooth;   /* points to either side that a line is the mean of, the points being paler; 0 */
+    int smooth;   /* points to either side that a line is the mean of (at most a twentieth of the
+                     series), the points being paler; 0 */
     int width, height; /* 0: 760 x 420 */
 } jot_Plot;
 JOT_API bool jot_curves_svg(const jot_Curves *curves, const char *path, const jot_Plot *plot);

@@ -174,7 +174,7 @@ curves_marks(const CurvePlot *p, bool is_y)
 
     if (a->log) {
         static const int all[] = {1, 2, 5};
-        const int some = span < 2.5 ? 3 : 1, each = span > 10 ? (int)(span / 6) : 1;
+        const int some = span < 3.5 ? 3 : 1, each = span > 10 ? (int)(span / 6) : 1;
         for (int e = (int)floor(a->lo); e <= (int)ceil(a->hi); e++)
             for (int k = 0; k < some && e % each == 0; k++) {
                 double v = all[k] * pow(10, e);
@@ -195,8 +195,10 @@ curves_smooth(const CurvePlot *p, const CurveSeries *s, int64_t k, int reach)
     double sum = 0;
     int64_t n = 0;
 
-    reach = k < reach ? (int)k : reach; /* near the beginning, as few after as before */
-    for (int64_t i = k - reach; i <= k + reach && i < s->n; i++)
+    int64_t most = s->n / 20 < reach ? s->n / 20 : reach;
+    most = k < most ? k : most; /* near the ends, as few after as before */
+    most = s->n - 1 - k < most ? s->n - 1 - k : most;
+    for (int64_t i = k - most; i <= k + most; i++)
         if (curves_shown(p, s->x[i], s->y[i]))
             sum += s->y[i], n++;
     return n ? sum / (double)n : NAN;

@@ -483,7 +483,7 @@ jot_loader_next(jot_Loader *l)
         jot_raise(l->ctx, s->fault.status, "%s", s->fault.message);
         return NULL;
     }
-    l->waits.wait_seconds += then - now;
+    l->waits.wait_seconds += ready ? 0 : then - now;
     if (s->end)
         return NULL;
     l->waits.batches++;

@@ -1,5 +1,5 @@
-/* tests/data_files.h - files for the tests of data/: a folder of their own, PNGs of any kind made by
- * hand, JPEGs by libjpeg. */
+/* tests/data_files.h - files for the tests of data/: a folder of their own, PNGs of any kind made
+ * by hand, JPEGs by libjpeg. */
 #ifndef DATA_FILES_H
 #define DATA_FILES_H
 #include <stdint.h>

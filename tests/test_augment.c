@@ -1,6 +1,6 @@
-/* tests/test_augment.c - images drawn anew (data.h): each function against a plain loop over the same
- * draws, on the interpreter and on compiled kernels; how often what is drawn; kernels counted; drawn
- * anew by a compiled function; what is refused.
+/* tests/test_augment.c - images drawn anew (data.h): each function against a plain loop over the
+ * same draws, on the interpreter and on compiled kernels; how often what is drawn; kernels counted;
+ * drawn anew by a compiled function; what is refused.
  *
  * Guards: data/augment.c */
 #include "tests/test.h"
@@ -210,7 +210,8 @@ test_normalize(void)
     for (int k = 0; k < ALL; k++)
         want[k] = (float)(((double)image[k] - mean[k / (H * W) % C]) / deviation[k / (H * W) % C]);
     ALIKE(jot_normalize_channels(x, 3, mean, deviation), want, ALL, 1e-6);
-    RAISED(jot_normalize_channels(x, 2, mean, deviation), JOT_ESHAPE, "each of 3 channels asked, 2");
+    RAISED(jot_normalize_channels(x, 2, mean, deviation), JOT_ESHAPE,
+           "each of 3 channels asked, 2");
     RAISED(jot_normalize_channels(x, 3, mean, mean), JOT_ERANGE, "deviation 2: above 0 asked, 0");
 }
 
@@ -258,7 +259,7 @@ test_places(void)
     CHECK(fabs(n - 0.3) < 4 * sqrt(0.21 / MANY), "%g of 0.3 are mirrored", n);
 }
 
-/* Beta(a, a): mean 1/2, variance 1 / (4 (2 a + 1)), fourth central moment 3 / (16 (2a+1) (2a+3)). */
+/* Beta(a, a): mean 1/2, variance 1 / (4 (2a+1)), fourth central moment 3 / (16 (2a+1) (2a+3)). */
 static void
 test_beta(void)
 {

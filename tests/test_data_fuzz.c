@@ -145,7 +145,8 @@ whole(FileBytes *b)
 static void
 spoil(FileBytes *b)
 {
-    static const char words[] = "IHDRPLTEIDATtRNSfmt data\"\",,\n\r\n\xff\xd8\xff\xda\xff\xc4\xff\xc0";
+    static const char words[] = "IHDRPLTEIDATtRNSfmt data\"\",,\n\r\n"
+                                "\xff\xd8\xff\xda\xff\xc4\xff\xc0";
     for (int times = (int)draw(6); times-- && b->n;) {
         size_t at = draw(b->n), left = b->n - at, n = draw(left < 9 ? left + 1 : 9);
         switch (draw(6)) {

@@ -228,8 +228,8 @@ test_stream(int ahead)
                 CHECK(b->epoch == epoch && ((const int64_t *)b->field[0].data)[0] == n, "in order");
                 n += (int)b->samples;
             }
-            CHECK(n == (dropped ? 8 : 10) && steps == (dropped ? 2 : 3) && !jot_error(ctx), "%d, %d",
-                  n, steps);
+            CHECK(n == (dropped ? 8 : 10) && steps == (dropped ? 2 : 3) && !jot_error(ctx), "%d, "
+                  "%d", n, steps);
         }
         jot_loader_close(l);
     }
@@ -306,7 +306,8 @@ test_windows(void)
     for (int row = 0; batch && row < 3; row++)
         for (int k = 0; k < 4; k++)
             CHECK(((const int32_t *)batch->field[0].data)[4 * row + k] == 3 * row + k &&
-                  ((const int32_t *)batch->field[1].data)[4 * row + k] == 3 * row + k + 1, "%d", row);
+                  ((const int32_t *)batch->field[1].data)[4 * row + k] == 3 * row + k + 1,
+                  "%d", row);
     CHECK(batch, "%s", jot_message(ctx));
     jot_loader_close(l);
     jot_source_free(s);
