@@ -6,6 +6,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
+#   data-libs      what programs that read data link with
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored
 #   examples       build/examples/               docs        dumps and counts into docs/
@@ -229,7 +230,7 @@ check-tcc: tcc-build
 
 check-c++: $(B)/libjot.a
 	@if command -v g++ >/dev/null; then \
-	    g++ -Wall -Wextra -Wpedantic -Werror -I. tests/use.cc -o $(B)/use_cxx $(B)/libjot.a $(LIBS) && $(B)/use_cxx; \
+	    g++ -Wall -Wextra -Wpedantic -Werror -I. tests/use.cc -o $(B)/use_cxx $(B)/libjot.a $(DATALIBS) $(LIBS) && $(B)/use_cxx; \
 	 else echo "skipped: no g++ here"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 freestanding:
@@ -237,6 +238,10 @@ freestanding:
 
 layers:
 	@tools/layers.sh
+
+# what programs that read data link with
+data-libs:
+	@echo $(filter -l%,$(DATALIBS))
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
 $(B)/dist/jot.h: core.h nn.h expr.h data.h
@@ -314,7 +319,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
 
 clean:

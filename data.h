@@ -1,6 +1,6 @@
 /* data.h - from files to batches: readers and writers, sources of samples, batches read ahead on a
  * thread, changes of images that are drawn anew for each batch, progress and curves. Composed on
- * core.h and nn.h; hosted builds have it (it uses C's library, files and threads).
+ * core.h; hosted builds have it (it uses C's library, files and threads).
  *
  *     jot_Buffer *part[] = {jot_read("train-images-idx3-ubyte.gz"),
  *                           jot_read("train-labels-idx1-ubyte.gz")};

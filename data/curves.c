@@ -196,9 +196,10 @@ curves_smooth(const CurvePlot *p, const CurveSeries *s, int64_t k, int reach)
     int64_t n = 0;
 
     int64_t most = s->n / 20 < reach ? s->n / 20 : reach;
-    most = k < most ? k : most; /* near the ends, as few after as before */
-    most = s->n - 1 - k < most ? s->n - 1 - k : most;
-    for (int64_t i = k - most; i <= k + most; i++)
+    most = k < most ? k : most; /* near the beginning as few after as before, near the end hardly */
+    int64_t after = s->n - 1 - k < most ? s->n - 1 - k : most;
+    int64_t before = after > most / 2 ? after : most / 2;
+    for (int64_t i = k - before; i <= k + after; i++)
         if (curves_shown(p, s->x[i], s->y[i]))
             sum += s->y[i], n++;
     return n ? sum / (double)n : NAN;
