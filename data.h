@@ -197,7 +197,8 @@ typedef struct jot_Loader jot_Loader;
 /* A source of 0 samples, or fewer than one batch of those that are kept, is JOT_ERANGE. */
 JOT_API jot_Loader *jot_loader_open(jot_Ctx *ctx, const jot_Source *source,
                                     const jot_Loading *how);
-/* The next batch; NULL at the end of an epoch, once, or after a failure, which is then ctx's. */
+/* The next batch; NULL at the end of an epoch, once, or after a failure, which is then ctx's and
+ * stays the loader's. */
 JOT_API const jot_Batch *jot_loader_next(jot_Loader *loader);
 JOT_API int64_t jot_loader_steps(const jot_Loader *loader); /* batches an epoch; -1: not known */
 JOT_API jot_Var jot_batch_var(const jot_Batch *batch, int field);    /* a copy */

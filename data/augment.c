@@ -140,17 +140,29 @@ jot_random_flip(jot_Var x, double probability, int dim)
     return jot_leave(x.ctx, jot_flip_some(x, which, dim));
 }
 
+/* first <= i < first + size along dim, for each image, as an extent of 1 elsewhere: a comparison of
+ * lanes, where a condition on indices would ask for each element by itself. */
+static jot_Var
+aug_inside(jot_Var x, jot_Var at, int dim, int64_t size)
+{
+    int64_t shape[4] = {1, 1, 1, 1};
+    shape[dim] = jot_extent(x, dim);
+    jot_Var i = jot_iota(x.ctx, JOT_I32, jot_ints(4, shape), dim);
+    i = jot_sub(i, jot_cast(aug_column(at, dim - 2), JOT_I32));
+    return jot_logical_and(jot_ge(i, jot_full_int(x.ctx, JOT_I32, JOT_SHAPE(), 0)),
+                           jot_lt(i, jot_full_int(x.ctx, JOT_I32, JOT_SHAPE(), size)));
+}
+
 jot_Var
 jot_cutout(jot_Var x, jot_Var at, int64_t size)
 {
-    char inside[160];
     if (!aug_images(x, "cutout") || !aug_integers(x, at, 2, "cutout", "at") ||
         !aug_within(x.ctx, (double)size, 0, 1 << 20, "cutout", "size"))
         return aug_poison(x.ctx);
-    snprintf(inside, sizeof inside, "!(i2>=@e0(i0,0) && i2<@e0(i0,0)+%d && i3>=@e0(i0,1) && "
-             "i3<@e0(i0,1)+%d)", (int)size, (int)size);
-    return jot_reindex_ex(x, jot_shape(x), JOT_INDEX("i0", "i1", "i2", "i3"), JOT_INDEX(inside), 0,
-                          JOT_VARS(at));
+    jot_push(x.ctx);
+    jot_Var covered = jot_logical_and(aug_inside(x, at, 2, size), aug_inside(x, at, 3, size));
+    jot_Var zero = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), 0);
+    return jot_leave(x.ctx, jot_select(covered, zero, x));
 }
 
 jot_Var
