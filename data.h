@@ -132,9 +132,9 @@ typedef struct { jot_Status status; char message[JOT_FAULT_NBYTES]; } jot_Fault;
 /* One of what a sample has: an image, a label. varies: dimension 0 differs from sample to sample,
  * at most shape[0]. */
 typedef struct { jot_DType dtype; int rank; int64_t shape[JOT_DATA_RANK]; bool varies; } jot_Field;
-/* Sample k (0 <= k < count), field f to out[f]; of a field that varies *length[f] of dimension 0.
- * It is called on a thread of the loader's, one call at a time for each loader, and must not use
- * the context. False: fault says why; of a stream with status JOT_OK (which it begins with): there
+/* Sample k (0 <= k < count), field f to out[f]; of a field that varies length[f] of dimension 0. It
+ * is called on the loader's threads, on several at once where it has several, and must not use the
+ * context. False: fault says why; of a stream with status JOT_OK (which it begins with): there
  * is no sample k, and the epoch ends. */
 typedef bool jot_GetFn(void *user, int64_t k, void *const *out, int64_t *length, jot_Fault *fault);
 /* Yours, or one of those below. */
@@ -181,6 +181,7 @@ typedef struct {
     int epoch;               /* the first one, to go on where another program ended */
     int ahead;               /* batches that are ready before they are asked for; 0: 2. -1: none, no
                                 thread, as in builds with JOT_NO_THREADS */
+    int threads;             /* that read, a batch each; 0: 1. At most 64; of a stream 1 */
 } jot_Loading;
 
 /* Valid until the next call of jot_loader_next. */

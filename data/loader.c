@@ -1,14 +1,14 @@
-/* data/loader.c - batches out of a source, made ready on a thread before they are asked for.
+/* data/loader.c - batches out of a source, made ready on threads before they are asked for.
  *
  *     order of an epoch     0 .. n - 1, by split_seed, of which a part; by seed and epoch; of
  *                           which every world-th
- *     ring of slots         | held | ready | ready | being filled |     `ahead` + 2 of them
- *                             ^ taken                ^ made
+ *     ring of slots         | held | ready | ready | being filled |     ahead + 1 + threads of them
+ *                             ^ taken                ^ claimed
  *
- * The thread fills the slot `made` when it is free; jot_loader_next gives back the one that is held
- * and takes the next, which it waits for where there is none. An epoch's end and a failure are
- * slots like others, so that they come in their turn. Without a thread the slot is filled when it
- * is asked for: the same batches.
+ * A thread claims the next slot when it is free, which says its samples, and fills it beside the
+ * others; jot_loader_next gives back the one that is held and takes the next, which it waits for.
+ * An epoch's end and a failure are slots like others, so that they come in their turn. Without a
+ * thread a slot is claimed and filled when it is asked for: the same batches.
  *
  * Read before: data/source.c. After: data/augment.c. */
 #ifndef JOT_NO_HOST
@@ -19,12 +19,15 @@
 #include <signal.h>
 #endif
 
+enum { LOAD_THREADS = 64 };
 typedef struct {
     jot_Batch batch;
     void *data[JOT_FIELDS];
     int64_t *length[JOT_FIELDS];
     int64_t shape[JOT_FIELDS][JOT_DATA_RANK + 1];
+    int64_t *sample;     /* of each row */
     bool end;            /* of an epoch: no batch */
+    bool full;           /* there to be taken */
     jot_Fault fault;     /* status: a failure, no batch */
 } LoadSlot;
 
@@ -35,17 +38,18 @@ struct jot_Loader {
     size_t each[JOT_FIELDS];   /* bytes of a sample, of the longest */
     int64_t *part, *order, n;  /* those that count; in an epoch's order; how many */
     int64_t shard;             /* of these, for this program */
-    int64_t epoch, at;         /* what is filled next: the epoch, which of its samples */
-    bool ended;                /* a stream's epoch, behind this batch */
+    int64_t epoch, at;         /* what is claimed next: the epoch, which of its samples */
+    bool ended, failed;        /* a stream's epoch, behind this batch; nothing more is claimed */
     LoadSlot *slot;
     int slots;
-    int64_t made, taken;       /* so many slots: filled; handed out (the last of them is held) */
+    int64_t claimed, taken;    /* so many slots; the last one that was taken is held */
     jot_Waits waits;
     double began;
     pid_t process;
 #ifndef JOT_NO_THREADS
-    bool threaded, stop;
-    pthread_t thread;
+    bool stop;
+    int threads;
+    pthread_t thread[LOAD_THREADS];
     pthread_mutex_t lock;
     pthread_cond_t filled, freed;
 #endif
@@ -214,63 +218,90 @@ load_sample(jot_Loader *l, LoadSlot *s, int64_t row, int64_t k)
     return true;
 }
 
-/* The next batch, or the epoch's end, into the slot `made`. */
 static void
-load_fill(jot_Loader *l)
+load_end_epoch(jot_Loader *l, LoadSlot *s)
 {
-    LoadSlot *s = &l->slot[l->made % l->slots];
+    s->end = true;
+    l->epoch++;
+    l->at = 0;
+    l->ended = false;
+}
+
+/* Which samples the next slot is of, or that it is an epoch's end. */
+static LoadSlot *
+load_claim(jot_Loader *l)
+{
+    LoadSlot *s = &l->slot[l->claimed++ % l->slots];
     const bool stream = l->source->count < 0;
-    const int64_t world = l->how.world, batch = l->how.batch;
-    int64_t row = 0, begin = l->at;
+    const int64_t batch = l->how.batch, left = stream ? batch : l->shard - l->at;
+    int64_t rows = l->ended ? 0 : left < batch ? left : batch;
 
     memset(&s->fault, 0, sizeof s->fault);
-    s->end = false;
+    s->end = s->full = false;
     s->batch.epoch = l->epoch;
-    s->batch.step = begin / batch;
+    s->batch.step = l->at / batch;
     if (!l->at)
         load_begin_epoch(l);
-    while (row < batch && !l->ended && (stream || l->at < l->shard)) {
-        int64_t k = l->at * world + l->how.rank;
-        if (!load_sample(l, s, row, stream ? k : l->order[k])) {
-            if (s->fault.status)
-                return;
-            l->ended = true;
-            break;
-        }
-        l->at++;
+    if (!rows || (rows < batch && l->how.last == JOT_LAST_DROPPED)) {
+        load_end_epoch(l, s);
+        rows = 0;
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        int64_t k = l->at++ * l->how.world + l->how.rank;
+        s->sample[row] = stream ? k : l->order[k];
+    }
+    s->batch.samples = rows;
+    return s;
+}
+
+/* A stream, which has one thread, ends here. */
+static void
+load_fill(jot_Loader *l, LoadSlot *s)
+{
+    int64_t row = 0;
+
+    while (row < s->batch.samples && load_sample(l, s, row, s->sample[row]))
         row++;
+    if (s->fault.status || s->end)
+        return;
+    if (row < s->batch.samples) {
+        l->ended = true;
+        if (!row || l->how.last == JOT_LAST_DROPPED)
+            load_end_epoch(l, s);
+        s->batch.samples = row;
     }
-    if (row < batch && (!row || l->how.last == JOT_LAST_DROPPED)) {
-        s->end = true;
-        l->epoch++;
-        l->at = 0;
-        l->ended = false;
-    }
-    s->batch.samples = row;
     if (!s->end)
         load_describe(l, s);
 }
 
-/* ---- the thread ---- */
+/* The next slot on the caller's thread. */
+static void
+load_now(jot_Loader *l)
+{
+    load_fill(l, load_claim(l));
+    l->taken++;
+}
+
+/* ---- the threads ---- */
 
 #ifndef JOT_NO_THREADS
 static void *
 load_run(void *arg)
 {
     jot_Loader *l = arg;
-    bool failed = false;
 
     pthread_mutex_lock(&l->lock);
-    while (!l->stop && !failed) {
-        if (l->made - l->taken >= l->slots - 1) {
+    while (!l->stop && !l->failed) {
+        if (l->claimed - l->taken >= l->slots - 1) {
             pthread_cond_wait(&l->freed, &l->lock);
             continue;
         }
+        LoadSlot *s = load_claim(l);
         pthread_mutex_unlock(&l->lock);
-        load_fill(l);
-        failed = l->slot[l->made % l->slots].fault.status != JOT_OK;
+        load_fill(l, s);
         pthread_mutex_lock(&l->lock);
-        l->made++;
+        s->full = true;
+        l->failed = l->failed || s->fault.status;
         pthread_cond_signal(&l->filled);
     }
     pthread_mutex_unlock(&l->lock);
@@ -290,38 +321,40 @@ load_start(jot_Loader *l)
     pthread_cond_init(&l->freed, NULL);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    l->threaded = !pthread_create(&l->thread, NULL, load_run, l);
+    while (l->threads < l->how.threads &&
+           !pthread_create(&l->thread[l->threads], NULL, load_run, l))
+        l->threads++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
 static void
 load_stop(jot_Loader *l)
 {
-    if (!l->threaded || getpid() != l->process)
+    if (!l->threads || getpid() != l->process)
         return;
     pthread_mutex_lock(&l->lock);
     l->stop = true;
-    pthread_cond_signal(&l->freed);
+    pthread_cond_broadcast(&l->freed);
     pthread_mutex_unlock(&l->lock);
-    pthread_join(l->thread, NULL);
+    for (int k = 0; k < l->threads; k++)
+        pthread_join(l->thread[k], NULL);
 }
 
 /* Gives back the slot that is held; true: the next one was there. */
 static bool
 load_take(jot_Loader *l)
 {
-    if (!l->threaded) {
-        load_fill(l);
-        l->made++;
-        l->taken++;
+    if (!l->threads) {
+        load_now(l);
         return false;
     }
     pthread_mutex_lock(&l->lock);
-    l->taken++;
+    LoadSlot *s = &l->slot[l->taken++ % l->slots];
     pthread_cond_signal(&l->freed);
-    bool ready = l->made >= l->taken;
-    while (l->made < l->taken)
+    bool ready = s->full;
+    while (!s->full)
         pthread_cond_wait(&l->filled, &l->lock);
+    s->full = false;
     pthread_mutex_unlock(&l->lock);
     return ready;
 }
@@ -341,9 +374,7 @@ load_stop(jot_Loader *l)
 static bool
 load_take(jot_Loader *l)
 {
-    load_fill(l);
-    l->made++;
-    l->taken++;
+    load_now(l);
     return false;
 }
 #endif
@@ -380,16 +411,19 @@ load_how_ok(jot_Ctx *ctx, const jot_Source *s, const jot_Loading *how)
         ok = jot_ok(jot_raise(ctx, JOT_EUSE, "loader: a source with get and 1 to %d fields asked, "
                               "%d fields found", JOT_FIELDS, s ? s->fields : 0));
     else if (how->batch < 1 || how->world < 1 || how->rank < 0 || how->rank >= how->world ||
-             how->epoch < 0 || how->ahead > 1 << 16)
+             how->epoch < 0 || how->ahead > 1 << 16 || how->threads < 1 ||
+             how->threads > LOAD_THREADS)
         ok = jot_ok(jot_raise(ctx, JOT_ERANGE, "loader: batch and world of at least 1, rank below "
-                              "world and epoch of at least 0 asked, %lld, %d, %d and %d found",
-                              (long long)how->batch, how->world, how->rank, how->epoch));
+                              "world, epoch of at least 0, 1 to %d threads asked, %lld, %d, %d, %d "
+                              "and %d found", LOAD_THREADS, (long long)how->batch, how->world,
+                              how->rank, how->epoch, how->threads));
     else if (!(how->from >= 0 && how->from <= how->to && how->to <= 1))
         ok = jot_ok(jot_raise(ctx, JOT_ERANGE, "loader: 0 <= from <= to <= 1 asked, %g and %g "
                                                "found",
                               how->from, how->to));
-    else if (s->count < 0 && (how->shuffle || how->from != 0 || how->to != 0))
-        ok = jot_ok(jot_raise(ctx, JOT_EUSE, "loader: a stream is neither shuffled nor split"));
+    else if (s->count < 0 && (how->shuffle || how->from != 0 || how->to != 0 || how->threads > 1))
+        ok = jot_ok(jot_raise(ctx, JOT_EUSE, "loader: a stream is neither shuffled nor split, and "
+                              "read by one thread"));
     for (int f = 0; ok && f < s->fields; f++)
         ok = load_field_ok(ctx, &s->field[f], f, how->pad);
     return ok;
@@ -399,9 +433,13 @@ load_how_ok(jot_Ctx *ctx, const jot_Source *s, const jot_Loading *how)
 static bool
 load_slots(jot_Loader *l)
 {
-    l->slots = (l->how.ahead < 0 ? 0 : l->how.ahead) + 2;
-    if (!(l->slot = calloc((size_t)l->slots, sizeof *l->slot)))
+    l->slots = l->how.ahead < 0 ? 1 : l->how.ahead + 1 + l->how.threads;
+    if ((uint64_t)l->how.batch > SIZE_MAX / sizeof *l->slot->sample ||
+        !(l->slot = calloc((size_t)l->slots, sizeof *l->slot)))
         return false;
+    for (int k = 0; k < l->slots; k++)
+        if (!(l->slot[k].sample = malloc((size_t)l->how.batch * sizeof *l->slot->sample)))
+            return false;
     for (int f = 0; f < l->source->fields; f++) {
         const jot_Field *field = &l->source->field[f];
         size_t room = jot_dtype_nbytes(field->dtype);
@@ -433,6 +471,7 @@ jot_loader_open(jot_Ctx *ctx, const jot_Source *source, const jot_Loading *how)
     h.batch = h.batch ? h.batch : 1;
     h.world = h.world ? h.world : 1;
     h.ahead = h.ahead ? h.ahead : 2;
+    h.threads = h.threads ? h.threads : 1;
     if (!load_how_ok(ctx, source, &h))
         return NULL;
     jot_Loader *l = calloc(1, sizeof *l);
@@ -537,11 +576,13 @@ jot_loader_close(jot_Loader *l)
     if (!l)
         return;
     load_stop(l);
-    for (int k = 0; l->slot && k < l->slots; k++)
+    for (int k = 0; l->slot && k < l->slots; k++) {
         for (int f = 0; f < JOT_FIELDS; f++) {
             free(l->slot[k].data[f]);
             free(l->slot[k].length[f]);
         }
+        free(l->slot[k].sample);
+    }
     free(l->slot);
     if (l->order != l->part)
         free(l->order);

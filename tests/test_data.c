@@ -452,6 +452,51 @@ test_csv_numbers(void)
     jot_csv_free(csv);
 }
 
+/* Cells of drawn bytes, written as RFC 4180 says, quoted when they must be or may be, come back. */
+static void
+test_csv_drawn(void)
+{
+    static char text[4096], cell[8][6][12];
+    static const char bytes[] = "ab,;\"\n\r 1";
+    uint32_t state = 1;
+#define DRAW(n) (state = state * 1664525u + 1013904223u, (int)((uint64_t)state * (n) >> 32))
+    for (int round = 0; round < 500; round++) {
+        int rows = 1 + DRAW(7), columns = 1 + DRAW(6), differ = 0;
+        char separator = DRAW(2) ? ',' : ';', *to = text;
+        for (int r = 0; r < rows; r++)
+            for (int k = 0; k < columns; k++) {
+                char *c = cell[r][k];
+                int n = DRAW(8) + (columns == 1); /* a line without anything would be none */
+                for (int i = 0; i < n; i++)
+                    c[i] = bytes[DRAW(9)];
+                c[n] = 0;
+                bool quoted = DRAW(4) == 0 || strpbrk(c, "\"\n\r") || strchr(c, separator);
+                if (quoted)
+                    *to++ = '"';
+                for (; *c; c++) {
+                    if (*c == '"')
+                        *to++ = '"';
+                    *to++ = *c;
+                }
+                if (quoted)
+                    *to++ = '"';
+                if (k + 1 < columns)
+                    *to++ = separator;
+                else
+                    to += sprintf(to, DRAW(2) ? "\n" : "\r\n");
+            }
+        jot_Csv *csv = jot_csv_parse("t", text, (size_t)(to - text),
+                                     &(jot_CsvForm){separator, true, NULL});
+        CHECK(csv && !csv->status && csv->rows == rows && csv->columns == columns, "round %d: %s",
+              round, csv ? csv->message : "");
+        for (int r = 0; csv && !csv->status && r < rows; r++)
+            for (int k = 0; k < columns; k++)
+                differ += strcmp(jot_csv_cell(csv, r, k), cell[r][k]) != 0;
+        CHECK(!differ, "round %d: %d cells", round, differ);
+        jot_csv_free(csv);
+    }
+}
+
 static void
 test_csv_back(void)
 {
@@ -536,6 +581,7 @@ main(void)
     test_wav();
     test_csv_cells();
     test_csv_numbers();
+    test_csv_drawn();
     test_csv_back();
     test_vocab();
     CHECK(!jot_ok(jot_buffer_var(ctx, NULL)) && jot_error(ctx) == JOT_EMEM, "NULL");

@@ -200,7 +200,8 @@ main(void)
         try("png", do_decode);
         files_put("x", file->p, file->n);
         try("read", do_read);
-        mkdir(files_path("f"), 0777), mkdir(files_path("f/a"), 0777), mkdir(files_path("f/b"), 0777);
+        mkdir(files_path("f"), 0777), mkdir(files_path("f/a"), 0777);
+        mkdir(files_path("f/b"), 0777);
         files_put("f/a/1.png", file->p, file->n);
         files_put("f/b/1.png", file->p, file->n);
         try("folder", do_folder);

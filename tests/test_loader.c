@@ -21,7 +21,14 @@ raised(int line, bool ok, jot_Status status, const char *text)
     jot_clear(ctx);
 }
 #define RAISED(ok, status, text) raised(__LINE__, ok, status, text)
-#define LOADER(s, ...) jot_loader_open(ctx, s, &(jot_Loading){__VA_ARGS__})
+static int threads; /* 0: the default */
+static jot_Loader *
+open_loader(const jot_Source *s, jot_Loading how)
+{
+    how.threads = how.threads ? how.threads : threads;
+    return jot_loader_open(ctx, s, &how);
+}
+#define LOADER(s, ...) open_loader(s, (jot_Loading){__VA_ARGS__})
 
 /* Two fields: k itself as i64, and (2, 3) floats k, k, ... */
 static jot_Source *
@@ -238,6 +245,7 @@ test_stream(int ahead)
     CHECK(b && b->samples == 3 && ((const int64_t *)b->field[0].data)[2] == 7, "a share");
     jot_loader_close(l);
     RAISED(LOADER(&s, .shuffle = true), JOT_EUSE, "a stream is neither shuffled nor split");
+    RAISED(LOADER(&s, .threads = 2), JOT_EUSE, "read by one thread");
 }
 
 /* A failure comes after the batches before it, and stays. */
@@ -387,6 +395,16 @@ test_waits(void)
     CHECK(w.wait_seconds < 0.5 * w.seconds, "%g of %g s", w.wait_seconds, w.seconds);
 #endif
     jot_loader_close(l);
+    own.delay_us = 4000; /* three threads at it: a batch each 12 ms, of which a third is left */
+    l = LOADER(&s, .batch = 3, .ahead = 3, .threads = 3);
+    while (jot_loader_next(l))
+        nap(8000);
+    w = jot_loader_waits(l);
+#ifndef JOT_NO_THREADS
+    CHECK(w.batches == 20 && w.waits >= 1 && w.waits <= 6, "three threads: %lld of %lld batches "
+          "were waited for", (long long)w.waits, (long long)w.batches);
+#endif
+    jot_loader_close(l);
     own.delay_us = 2000; /* and one that does not waits for each: its time is the source's */
     l = LOADER(&s, .batch = 3, .ahead = 2);
     while (jot_loader_next(l))
@@ -448,24 +466,86 @@ test_two(void)
     jot_source_free(s);
 }
 
+/* Drawn settings: an epoch has as many samples of the part and the share as it should, each once,
+ * in whole batches but for the last, the same with a thread, with several and without. */
+static void
+test_drawn(void)
+{
+    uint64_t state = 88172645463325252u;
+    for (int round = 0; round < 300; round++) {
+        int64_t d[10], v[128], w[128], batches, n = 0;
+        for (int k = 0; k < 10; k++) {
+            state ^= state << 13, state ^= state >> 7, state ^= state << 17;
+            d[k] = (int64_t)(state >> 40);
+        }
+        int64_t count = 1 + d[0] % 100, lo = d[1] % 5, hi = lo + 1 + d[2] % (5 - lo);
+        jot_Loading how = {.batch = 1 + d[3] % 12, .last = d[4] % 2, .shuffle = d[5] % 2,
+                           .seed = (uint64_t)d[5], .from = (double)lo / 5, .to = (double)hi / 5,
+                           .split_seed = (uint64_t)d[6] % 3, .world = 1 + (int)(d[7] % 4),
+                           .epoch = (int)(d[8] % 3)};
+        int64_t part = (int64_t)(how.to * (double)count) - (int64_t)(how.from * (double)count);
+        int64_t share = part / how.world;
+        int64_t own = how.last ? share / how.batch * how.batch : share;
+        jot_Source *s = numbers(count);
+        for (how.rank = 0; how.rank < how.world; how.rank++) {
+            how.ahead = -1;
+            jot_Loader *l = jot_loader_open(ctx, s, &how);
+            if (!own) {
+                RAISED(l, JOT_ERANGE, "samples for a batch asked");
+                break;
+            }
+            int k = epoch_of(l, v + n, &batches);
+            CHECK(k == own && batches == (own + how.batch - 1) / how.batch &&
+                  batches == jot_loader_steps(l), "round %d: %d, %lld", round, k,
+                  (long long)batches);
+            jot_loader_close(l);
+            how.ahead = 1 + (int)(d[9] % 4), how.threads = 1 + (int)(d[9] / 4 % 4);
+            l = jot_loader_open(ctx, s, &how);
+            for (int again = 0; again < 2; again++) /* the second epoch follows upon the first */
+                CHECK(epoch_of(l, again ? w : v + n, &batches) == own, "round %d", round);
+            jot_loader_close(l);
+            how.ahead = -1, how.threads = 0, how.epoch++;
+            l = jot_loader_open(ctx, s, &how);
+            int64_t x[128];
+            CHECK(epoch_of(l, x, &batches) == own && !memcmp(x, w, (size_t)own * sizeof *x),
+                  "round %d: epoch %d", round, how.epoch);
+            jot_loader_close(l);
+            how.epoch--;
+            n += own;
+        }
+        char seen[128] = {0};
+        int twice = 0;
+        for (int64_t k = 0; k < n; k++)
+            twice += seen[v[k]]++ > 0;
+        CHECK(!twice && n <= part, "round %d: %d twice", round, twice);
+        jot_source_free(s);
+    }
+}
+
 int
 main(void)
 {
     ctx = jot_open(&(jot_Config){.backend = "interp"});
-    for (int ahead = -1; ahead < 4; ahead += 1 + (ahead > 0)) {
-        test_order(ahead);
-        test_parts(ahead);
-        test_varies(ahead);
-        test_stream(ahead);
-        test_failure(ahead);
-    }
+    for (int ahead = -1; ahead < 4; ahead += 1 + (ahead > 0))
+        for (threads = 0; threads < 6; threads += 5) {
+            test_order(ahead);
+            test_parts(ahead);
+            test_varies(ahead);
+            test_failure(ahead);
+            if (!threads)
+                test_stream(ahead);
+        }
+    threads = 0;
+    test_drawn();
     test_refused();
     test_windows();
     test_folder();
     test_waits();
-    test_stop();
-    test_fork();
-    test_two();
+    for (threads = 0; threads < 4; threads += 3) {
+        test_stop();
+        test_fork();
+        test_two();
+    }
     jot_close(ctx);
     files_close();
     return DONE();
