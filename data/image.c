@@ -34,10 +34,14 @@ data_planes(jot_Buffer *image)
     jot_Buffer *b = image_next(image, image->dtype, c, h, w);
     if (!b || b->status)
         return b;
-    const uint8_t *from = image->data;
-    for (int64_t at = 0; at < h * w; at++)
-        for (int64_t k = 0; k < c; k++, from += size)
-            memcpy((char *)b->data + (size_t)(k * h * w + at) * size, from, size);
+    const size_t n = (size_t)(h * w), step = (size_t)c;
+    for (size_t k = 0; k < step; k++)
+        if (size == 1)
+            for (size_t at = 0; at < n; at++)
+                ((uint8_t *)b->data)[k * n + at] = ((const uint8_t *)image->data)[at * step + k];
+        else
+            for (size_t at = 0; at < n; at++)
+                ((uint16_t *)b->data)[k * n + at] = ((const uint16_t *)image->data)[at * step + k];
     jot_buffer_free(image);
     return b;
 }
@@ -82,49 +86,72 @@ image_channels(jot_Buffer *image, int to)
     return b;
 }
 
-/* Lines of n elements `step` apart to m, from `first` on of those that all of n would become. */
-typedef struct { double scale; int64_t n, first; } ImageScale;
+/* What element k of m becomes of: `most` of n from first[k] on, each with its weight. */
+typedef struct { int64_t m, most, *first; float *weight; } ImageTents;
 
-static void
-image_line(float *to, size_t to_step, int64_t m, const float *from, size_t step, ImageScale s)
+/* The middle m of those that all of n would become, `scale` elements wide each. False: no memory. */
+static bool
+image_tents(ImageTents *t, int64_t m, int64_t n, double scale)
 {
-    const double reach = s.scale > 1 ? s.scale : 1;
-    for (int64_t k = 0; k < m; k++) {
-        double middle = ((double)(s.first + k) + 0.5) * s.scale, sum = 0, all = 0;
-        int64_t lo = (int64_t)(middle - reach + 0.5), hi = (int64_t)(middle + reach + 0.5);
-        for (int64_t i = lo > 0 ? lo : 0; i < hi && i < s.n; i++) {
-            double d = ((double)i + 0.5 - middle) / reach, weight = 1 - (d < 0 ? -d : d);
-            if (weight <= 0)
-                continue;
-            sum += weight * (double)from[(size_t)i * step];
-            all += weight;
-        }
-        to[(size_t)k * to_step] = (float)(sum / all);
+    const double reach = scale > 1 ? scale : 1;
+    const int64_t skipped = (int64_t)(((double)n / scale - (double)m) / 2 + 0.5);
+
+    t->m = m;
+    t->most = (int64_t)(2 * reach) + 2 < n ? (int64_t)(2 * reach) + 2 : n;
+    t->first = malloc((size_t)m * sizeof *t->first);
+    t->weight = calloc((size_t)(m * t->most), sizeof *t->weight);
+    for (int64_t k = 0; t->first && t->weight && k < m; k++) {
+        const double middle = ((double)(skipped + k) + 0.5) * scale;
+        int64_t lo = (int64_t)(middle - reach + 0.5);
+        double all = 0;
+        lo = lo < 0 ? 0 : lo > n - t->most ? n - t->most : lo;
+        t->first[k] = lo;
+        for (int turn = 0; turn < 2; turn++) /* their sum, then their shares of it */
+            for (int64_t i = 0; i < t->most; i++) {
+                double d = ((double)(lo + i) + 0.5 - middle) / reach, w = 1 - (d < 0 ? -d : d);
+                if (turn && w > 0)
+                    t->weight[k * t->most + i] = (float)(w / all);
+                all += !turn && w > 0 ? w : 0;
+            }
     }
+    return t->first && t->weight;
 }
 
-/* One plane (h, w) to (H, W); tmp: h * w + h * W floats. */
 static void
-image_plane(uint8_t *to, int64_t H, int64_t W, const uint8_t *from, int64_t h, int64_t w,
-            float *tmp)
+image_tents_free(ImageTents *t)
 {
-    const double by_h = (double)h / (double)H, by_w = (double)w / (double)W;
-    const double scale = by_h < by_w ? by_h : by_w;
-    ImageScale sy = {scale, h, (int64_t)(((double)h / scale - (double)H) / 2 + 0.5)};
-    ImageScale sx = {scale, w, (int64_t)(((double)w / scale - (double)W) / 2 + 0.5)};
-    float *narrow = tmp + h * w, column[1];
+    free(t->first);
+    free(t->weight);
+}
 
-    for (int64_t k = 0; k < h * w; k++)
-        tmp[k] = from[k];
+/* One plane of rows of w; tmp: (rows + 1) * W floats. */
+static void
+image_plane(uint8_t *to, const uint8_t *from, int64_t h, int64_t w, const ImageTents *down,
+            const ImageTents *across, float *tmp)
+{
+    const int64_t W = across->m;
+    float *sum = tmp + h * W;
+
     for (int64_t y = 0; y < h; y++)
-        image_line(narrow + y * W, 1, W, tmp + y * w, 1, sx);
-    for (int64_t x = 0; x < W; x++)
-        for (int64_t y = 0; y < H; y++) {
-            ImageScale one = sy;
-            one.first += y;
-            image_line(column, 1, 1, narrow + x, (size_t)W, one);
-            to[y * W + x] = (uint8_t)(column[0] + 0.5f);
+        for (int64_t x = 0; x < W; x++) {
+            const uint8_t *p = from + y * w + across->first[x];
+            const float *weight = across->weight + x * across->most;
+            float v = 0;
+            for (int64_t i = 0; i < across->most; i++)
+                v += weight[i] * (float)p[i];
+            tmp[y * W + x] = v;
         }
+    for (int64_t y = 0; y < down->m; y++, to += W) {
+        memset(sum, 0, (size_t)W * sizeof *sum);
+        for (int64_t i = 0; i < down->most; i++) {
+            const float weight = down->weight[y * down->most + i];
+            const float *row = tmp + (down->first[y] + i) * W;
+            for (int64_t x = 0; x < W; x++)
+                sum[x] += weight * row[x];
+        }
+        for (int64_t x = 0; x < W; x++)
+            to[x] = (uint8_t)(sum[x] + 0.5f);
+    }
 }
 
 static jot_Buffer *
@@ -136,13 +163,18 @@ image_resize(jot_Buffer *image, int64_t height, int64_t width)
     jot_Buffer *b = image_next(image, JOT_U8, c, height, width);
     if (!b || b->status)
         return b;
-    float *tmp = malloc((size_t)(h * w + h * width) * sizeof *tmp);
-    for (int64_t k = 0; tmp && k < c; k++)
-        image_plane((uint8_t *)b->data + k * height * width, height, width,
-                    (const uint8_t *)image->data + k * h * w, h, w, tmp);
-    if (!tmp)
+    const double by_h = (double)h / (double)height, by_w = (double)w / (double)width;
+    ImageTents down = {0, 0, NULL, NULL}, across = down;
+    float *tmp = malloc((size_t)((h + 1) * width) * sizeof *tmp);
+    if (!image_tents(&down, height, h, by_h < by_w ? by_h : by_w) ||
+        !image_tents(&across, width, w, by_h < by_w ? by_h : by_w) || !tmp)
         data_fail(b, JOT_EMEM, "image_fit: no memory for %lld x %lld pixels", (long long)h,
                   (long long)w);
+    for (int64_t k = 0; !b->status && k < c; k++)
+        image_plane((uint8_t *)b->data + k * height * width,
+                    (const uint8_t *)image->data + k * h * w, h, w, &down, &across, tmp);
+    image_tents_free(&down);
+    image_tents_free(&across);
     free(tmp);
     jot_buffer_free(image);
     return b;
