@@ -162,7 +162,7 @@ jot_cutout(jot_Var x, jot_Var at, int64_t size)
     jot_push(x.ctx);
     jot_Var covered = jot_logical_and(aug_inside(x, at, 2, size), aug_inside(x, at, 3, size));
     jot_Var zero = jot_full(x.ctx, jot_dtype(x), JOT_SHAPE(), 0);
-    return jot_leave(x.ctx, jot_select(covered, zero, x));
+    return jot_leave(x.ctx, jot_where(covered, zero, x));
 }
 
 jot_Var
