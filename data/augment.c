@@ -268,7 +268,7 @@ jot_jitter(jot_Var x, jot_Var factors)
     jot_push(x.ctx);
     jot_Var f = jot_cast(factors, aug_float(x));
     x = jot_clamp(jot_mul(jot_cast(x, aug_float(x)), aug_column(f, 0)), 0, 1);
-    jot_Var mean = jot_reduce(JOT_MEAN, aug_grey(x), JOT_DIMS(1, 2, 3), true);
+    jot_Var mean = jot_reduce(JOT_MEAN, aug_grey(x), JOT_KEEP(1, 2, 3));
     x = aug_blend(x, mean, aug_column(f, 1));
     if (jot_extent(x, 1) == 3)
         x = aug_blend(x, aug_grey(x), aug_column(f, 2));
@@ -356,7 +356,7 @@ jot_mixup_weight(jot_Ctx *ctx, jot_DType dtype, int64_t n, double alpha)
     jot_Var a = jot_reshape(jot_narrow(l, 0, 0, 1), JOT_SHAPE(n, PAIRS));
     jot_Var b = jot_reshape(jot_narrow(l, 0, 1, 1), JOT_SHAPE(n, PAIRS));
     jot_Var taken = jot_le(jot_logaddexp(a, b), jot_scalar(ctx, JOT_F32, 0));
-    jot_Var first = jot_argmax(jot_cast(taken, JOT_I32), 1);
+    jot_Var first = jot_argmax(jot_cast(taken, JOT_I32), JOT_DIMS(1));
     jot_Var w = jot_reindex_ex(jot_sigmoid(jot_sub(a, b)), JOT_SHAPE(n),
                                JOT_INDEX("i0", "@e0(i0)"), JOT_NONE_STRS, 0, JOT_VARS(first));
     return jot_leave(ctx, jot_cast(w, dtype));

@@ -90,10 +90,10 @@ step_of(jot_Ctx *c, const jot_Var p[PARAMS], const jot_Optim *optim, int n)
     image = jot_normalize_channels(image, 1, &mean, &deviation);
     if (optim) {
         y = jot_cross_entropy(network(p, jot_random_affine(image, &some)), labels);
-        jot_grad(y, p, PARAMS, grads);
+        jot_grad(y, jot_vars(PARAMS, p), grads);
         jot_step(*optim, grads);
     } else {
-        y = jot_eq(jot_argmax(network(p, image), 1), jot_cast(labels, JOT_I64));
+        y = jot_eq(jot_argmax(network(p, image), JOT_DIMS(1)), jot_cast(labels, JOT_I64));
         y = jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS);
     }
     jot_Func f = jot_compile(c, JOT_VARS(x, labels), JOT_VARS(y));
