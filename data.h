@@ -203,6 +203,7 @@ JOT_API jot_Loader *jot_loader_open(jot_Ctx *ctx, const jot_Source *source,
 JOT_API const jot_Batch *jot_loader_next(jot_Loader *loader);
 JOT_API int64_t jot_loader_steps(const jot_Loader *loader); /* batches an epoch; -1: not known */
 JOT_API jot_Var jot_batch_var(const jot_Batch *batch, int field);    /* a copy */
+JOT_API jot_In jot_batch_in(const jot_Batch *batch, int field); /* for jot_call: where it lies */
 JOT_API jot_Var jot_batch_lengths(const jot_Batch *batch, int field); /* i64 (samples) */
 /* Of all calls of jot_loader_next that gave a batch; waits: where the batch was not ready. */
 typedef struct { int64_t batches, waits; double wait_seconds, seconds; } jot_Waits;

@@ -551,6 +551,14 @@ jot_batch_var(const jot_Batch *batch, int field)
     return jot_array(ctx, t->dtype, t->shape, t->data);
 }
 
+jot_In
+jot_batch_in(const jot_Batch *batch, int field)
+{
+    const bool there = batch && field >= 0 && field < batch->fields;
+
+    return (jot_In){there ? batch->field[field].data : NULL, there ? batch->field[field].nbytes : 0};
+}
+
 jot_Var
 jot_batch_lengths(const jot_Batch *batch, int field)
 {

@@ -91,7 +91,7 @@ step_of(jot_Ctx *c, const jot_Var p[PARAMS], const jot_Optim *optim, int n)
     if (optim) {
         y = jot_cross_entropy(network(p, jot_random_affine(image, &some)), labels);
         jot_grad(y, jot_vars(PARAMS, p), grads);
-        jot_step(*optim, grads);
+        jot_step(*optim, jot_vars(PARAMS, grads));
     } else {
         y = jot_eq(jot_argmax(network(p, image), JOT_DIMS(1)), jot_cast(labels, JOT_I64));
         y = jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS);
@@ -114,8 +114,8 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], jot_Loader *l, int epochs, jot_Curves
         while ((b = jot_loader_next(l))) {
             int64_t t = epoch * progress.steps + b->step, all = epochs * progress.steps;
             jot_set_lr(adam, jot_lr_one_cycle(2e-3, t, all, 0.2, 0.1, 0.01));
-            if (!jot_call(step, (const void *[]){b->field[0].data, b->field[1].data},
-                          (void *[]){&loss}))
+            if (!jot_call(step, JOT_INS(jot_batch_in(b, 0), jot_batch_in(b, 1)),
+                          JOT_OUTS(JOT_OUT(&loss, sizeof loss))))
                 return;
             jot_progress(&progress, epoch, b->step, "loss", (double)loss);
             jot_curves_add(curves, "loss", (double)t, (double)loss);
@@ -132,8 +132,8 @@ evaluate(jot_Ctx *c, const jot_Var p[PARAMS], jot_Loader *l, int n)
     float some;
 
     for (const jot_Batch *b; (b = jot_loader_next(l)); all += n, right += (double)some)
-        if (!jot_call(rightly, (const void *[]){b->field[0].data, b->field[1].data},
-                      (void *[]){&some}))
+        if (!jot_call(rightly, JOT_INS(jot_batch_in(b, 0), jot_batch_in(b, 1)),
+                      JOT_OUTS(JOT_OUT(&some, sizeof some))))
             return;
     printf("reads %.2f %% of %g other digits rightly\n", 100 * right / all, all);
 }

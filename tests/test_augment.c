@@ -301,7 +301,8 @@ test_together(const char *backend)
         bytes[k] = (uint8_t)(k * 31);
     jot_Func f = jot_compile(ctx, JOT_VARS(b), JOT_VARS(y));
     for (int k = 0; k < 2; k++)
-        CHECK(jot_call(f, (const void *[]){bytes}, (void *[]){out[k]}), "%s", jot_message(ctx));
+        CHECK(jot_call(f, JOT_INS(JOT_IN(bytes, sizeof bytes)),
+                       JOT_OUTS(JOT_OUT(out[k], sizeof out[k]))), "%s", jot_message(ctx));
     CHECK(memcmp(out[0], out[1], sizeof out[0]), "the same draws twice");
     if (strcmp(backend, "interp"))
         CHECK(jot_stats(ctx).last_kernels <= 4, "%u kernels", jot_stats(ctx).last_kernels);

@@ -208,6 +208,8 @@ test_varies(int ahead)
         CHECK(jot_rank(x) == 3 && jot_dtype(x) == JOT_I16 && jot_extent(x, 1) == longest[step] &&
               jot_item_int(jot_sum(n, JOT_ALL_DIMS)) >= 0 && jot_dtype(n) == JOT_I64, "%s",
               jot_message(ctx));
+        CHECK(jot_batch_in(b, 1).data == b->field[1].data && !jot_batch_in(b, 2).data &&
+              jot_batch_in(b, 1).nbytes == (size_t)(b->samples * longest[step] * 4), "in place");
         RAISED(jot_ok(jot_batch_lengths(b, 0)), JOT_ERANGE, "a field that varies asked, 0");
         RAISED(jot_ok(jot_batch_var(b, 2)), JOT_ERANGE, "field 0 to 1 asked, 2");
     }
