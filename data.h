@@ -205,9 +205,10 @@ JOT_API int64_t jot_loader_steps(const jot_Loader *loader); /* batches an epoch;
 JOT_API jot_Var jot_batch_var(const jot_Batch *batch, int field);    /* a copy */
 JOT_API jot_In jot_batch_in(const jot_Batch *batch, int field); /* for jot_call: where it lies */
 JOT_API jot_Var jot_batch_lengths(const jot_Batch *batch, int field); /* i64 (samples) */
-/* Of all calls of jot_loader_next that gave a batch; waits: where the batch was not ready. */
+/* Of all calls of jot_loader_next that gave a batch; waits: where the batch was not ready. What is
+ * returned is the loader's. */
 typedef struct { int64_t batches, waits; double wait_seconds, seconds; } jot_Waits;
-JOT_API jot_Waits jot_loader_waits(const jot_Loader *loader);
+JOT_API const jot_Waits *jot_loader_waits(const jot_Loader *loader);
 JOT_API void jot_loader_close(jot_Loader *loader); /* at any time; NULL is allowed */
 
 /* ---- images, drawn anew ------------------------------------------------------------------- */
@@ -219,7 +220,7 @@ JOT_API jot_Var jot_crop(jot_Var x, jot_Var at, int64_t height, int64_t width);
 JOT_API jot_Var jot_random_crop(jot_Var x, int64_t pad, int64_t height, int64_t width);
 /* Those of which which (n), bool, is true, mirrored along dim. */
 JOT_API jot_Var jot_flip_some(jot_Var x, jot_Var which, int dim);
-JOT_API jot_Var jot_random_flip(jot_Var x, double probability, int dim);
+JOT_API jot_Var jot_random_flip(jot_Var x, int dim, double probability);
 /* matrix (n, 2, 3): by jot_affine_grid and jot_grid_sample (linear, 0 outside), in coordinates of
  * the result from -1 to 1. Draws: turned by up to +-degrees, moved by up to +-shift of its extents,
  * scaled by least to most (0: 1), sheared along its rows by up to +-shear degrees. */

@@ -129,7 +129,7 @@ jot_flip_some(jot_Var x, jot_Var which, int dim)
 }
 
 jot_Var
-jot_random_flip(jot_Var x, double probability, int dim)
+jot_random_flip(jot_Var x, int dim, double probability)
 {
     if (!aug_images(x, "random_flip") ||
         !aug_within(x.ctx, probability, 0, 1, "random_flip", "probability"))

@@ -570,12 +570,12 @@ jot_batch_lengths(const jot_Batch *batch, int field)
     return jot_array(ctx, JOT_I64, JOT_SHAPE(batch->samples), batch->length[field]);
 }
 
-jot_Waits
+const jot_Waits *
 jot_loader_waits(const jot_Loader *l)
 {
     static const jot_Waits none = {0, 0, 0, 0};
 
-    return l ? l->waits : none;
+    return l ? &l->waits : &none;
 }
 
 void

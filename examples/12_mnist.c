@@ -155,7 +155,7 @@ main(int argc, char **argv)
     network_open(c, p);
     if (l && test)
         train(c, p, l, 2, curves);
-    jot_Waits w = jot_loader_waits(l);
+    const jot_Waits *w = jot_loader_waits(l);
     if (!jot_error(c))
         evaluate(c, p, test, TEST);
     mkdir("out", 0777);
@@ -166,7 +166,7 @@ main(int argc, char **argv)
         fprintf(stderr, "failed: %s\n", jot_message(c));
     else
         printf("waited for %lld of %lld batches, %.2f %% of the time; out/mnist.svg\n",
-               (long long)w.waits, (long long)w.batches, 100 * w.wait_seconds / w.seconds);
+               (long long)w->waits, (long long)w->batches, 100 * w->wait_seconds / w->seconds);
     int failed = jot_error(c) != JOT_OK;
     jot_curves_close(curves);
     jot_loader_close(l);

@@ -83,10 +83,10 @@ test_flip(void)
         }
         CHECK(turned > 0 && turned < N, "%d of %d are turned", turned, N);
         jot_seed(ctx, 4);
-        ALIKE(jot_random_flip(x, 0.4, dim - 4), want, ALL, 0);
+        ALIKE(jot_random_flip(x, dim - 4, 0.4), want, ALL, 0);
     }
-    ALIKE(jot_random_flip(x, 0, 3), image, ALL, 0);
-    RAISED(jot_random_flip(x, 1.5, 3), JOT_ERANGE, "probability: 0 to 1 asked, 1.5");
+    ALIKE(jot_random_flip(x, 3, 0), image, ALL, 0);
+    RAISED(jot_random_flip(x, 3, 1.5), JOT_ERANGE, "probability: 0 to 1 asked, 1.5");
     RAISED(jot_flip_some(x, jot_zeros(ctx, JOT_BOOL, JOT_SHAPE(N)), 0), JOT_ERANGE, "1 to 3 asked");
     RAISED(jot_flip_some(x, jot_zeros(ctx, JOT_BOOL, JOT_SHAPE(2)), 3), JOT_ESHAPE, "which: (5)");
 }
@@ -253,7 +253,7 @@ test_places(void)
     for (int k = 0; k < 25; k++)
         chi += pow(count[k] - MANY / 25.0, 2) / (MANY / 25.0);
     CHECK(v && chi < 60, "chi squared %g, %s", chi, jot_message(ctx)); /* once in 17,000 */
-    jot_Var turned = jot_random_flip(place, 0.3, 3);
+    jot_Var turned = jot_random_flip(place, 3, 0.3);
     double n = jot_item(jot_mean(jot_cast(jot_eq(jot_narrow(jot_narrow(turned, 2, 0, 1), 3, 0, 1),
                         jot_full(ctx, JOT_F32, JOT_SHAPE(), 4)), JOT_F32), JOT_ALL_DIMS));
     CHECK(fabs(n - 0.3) < 4 * sqrt(0.21 / MANY), "%g of 0.3 are mirrored", n);
@@ -295,7 +295,7 @@ test_together(const char *backend)
     static float out[2][ALL];
     static uint8_t bytes[ALL];
     jot_Var b = jot_array(ctx, JOT_U8, JOT_SHAPE(N, C, H, W), NULL);
-    jot_Var y = jot_random_flip(jot_random_crop(b, 2, H, W), 0.5, 3);
+    jot_Var y = jot_random_flip(jot_random_crop(b, 2, H, W), 3, 0.5);
     y = jot_random_cutout(jot_normalize_channels(y, 3, mean, deviation), 2);
     for (int k = 0; k < ALL; k++)
         bytes[k] = (uint8_t)(k * 31);

@@ -284,7 +284,7 @@ test_refused(void)
     own.field[0] = (jot_Field){JOT_F16, 1, {3}, true};
     RAISED(LOADER(&own, .pad = 1), JOT_EDTYPE, "pad: 0 asked for field 0");
     jot_source_free(s);
-    CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 && !jot_loader_waits(NULL).batches,
+    CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 && !jot_loader_waits(NULL)->batches,
           "NULL");
     jot_loader_close(NULL);
     jot_source_free(NULL);
@@ -390,11 +390,11 @@ test_waits(void)
     jot_Loader *l = LOADER(&s, .batch = 3, .ahead = 2);
     while (jot_loader_next(l))
         nap(6000);
-    jot_Waits w = jot_loader_waits(l);
+    const jot_Waits *w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w.batches == 20 && w.waits >= 1 && w.waits <= 4, "%lld of %lld batches were waited for",
-          (long long)w.waits, (long long)w.batches);
-    CHECK(w.wait_seconds < 0.5 * w.seconds, "%g of %g s", w.wait_seconds, w.seconds);
+    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 4, "%lld of %lld batches were waited for",
+          (long long)w->waits, (long long)w->batches);
+    CHECK(w->wait_seconds < 0.5 * w->seconds, "%g of %g s", w->wait_seconds, w->seconds);
 #endif
     jot_loader_close(l);
     own.delay_us = 4000; /* three threads at it: a batch each 12 ms, of which a third is left */
@@ -403,8 +403,8 @@ test_waits(void)
         nap(8000);
     w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w.batches == 20 && w.waits >= 1 && w.waits <= 6, "three threads: %lld of %lld batches "
-          "were waited for", (long long)w.waits, (long long)w.batches);
+    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 6, "three threads: %lld of %lld batches "
+          "were waited for", (long long)w->waits, (long long)w->batches);
 #endif
     jot_loader_close(l);
     own.delay_us = 2000; /* and one that does not waits for each: its time is the source's */
@@ -412,8 +412,8 @@ test_waits(void)
     while (jot_loader_next(l))
         ;
     w = jot_loader_waits(l);
-    CHECK(w.waits >= 15 && w.wait_seconds > 0.8 * w.seconds, "%lld waits, %g of %g s",
-          (long long)w.waits, w.wait_seconds, w.seconds);
+    CHECK(w->waits >= 15 && w->wait_seconds > 0.8 * w->seconds, "%lld waits, %g of %g s",
+          (long long)w->waits, w->wait_seconds, w->seconds);
     jot_loader_close(l);
 }
 
