@@ -7,6 +7,9 @@
 #include "tests/test.h"
 #include "tests/data_files.h"
 #include <locale.h>
+#ifdef JOT_ZLIB
+#include <zlib.h>
+#endif
 
 static jot_Ctx *ctx;
 static FileBytes *file;
@@ -144,6 +147,31 @@ test_gzip(void)
     jot_buffer_free(b);
     own[3] = 0xe0;
     FAILS(jot_decode("x", own, sizeof gz), JOT_EIO, "x: byte");
+}
+
+/* Files that become much longer: memory grows with them. */
+static void
+test_gzip_long(void)
+{
+#ifdef JOT_ZLIB
+    static uint8_t part[100000];
+    for (int times = 1; times < 40; times += 13) {
+        gzFile gz = gzopen(files_path("long.gz"), "wb");
+        for (int k = 0; k < times; k++) {
+            memset(part, k, sizeof part);
+            gzwrite(gz, part, sizeof part);
+        }
+        gzclose(gz);
+        jot_Buffer *b = jot_read_bytes(files_path("long.gz"));
+        CHECK(b && !b->status && b->nbytes == (size_t)times * sizeof part &&
+              b->shape[0] == (int64_t)b->nbytes, "%d: %s", times, b ? b->message : "");
+        int bad = 0;
+        for (size_t k = 0; b && k < b->nbytes; k++)
+            bad += ((uint8_t *)b->data)[k] != k / sizeof part;
+        CHECK(!bad, "%d: %d bytes", times, bad);
+        jot_buffer_free(b);
+    }
+#endif
 }
 
 static void
@@ -575,6 +603,7 @@ main(void)
     file = calloc(1, sizeof *file);
     test_idx();
     test_gzip();
+    test_gzip_long();
     test_png();
     test_jpeg();
     test_fit();

@@ -121,6 +121,40 @@ test_order(int ahead)
     jot_source_free(s);
 }
 
+/* Each of the 120 orders of 5 samples is as likely as any: chi-squared, 119 degrees; and the first
+ * of 33, one more than a power of two, is any of them. */
+static void
+test_uniform(void)
+{
+    enum { MANY = 24000 };
+    static int count[3125], first[33];
+    int64_t v[64], batches;
+    double chi = 0, other = 0;
+    jot_Source *s = numbers(5), *t = numbers(33);
+    jot_Loader *l = LOADER(s, .batch = 5, .shuffle = true, .seed = 1, .ahead = -1);
+    for (int k = 0; k < MANY; k++) {
+        epoch_of(l, v, &batches);
+        count[(((v[0] * 5 + v[1]) * 5 + v[2]) * 5 + v[3]) * 5 + v[4]]++;
+    }
+    int orders = 0;
+    for (int k = 0; k < 3125; k++)
+        if (count[k])
+            orders++, chi += pow(count[k] - MANY / 120.0, 2) / (MANY / 120.0);
+    CHECK(orders == 120 && chi < 182, "%d orders, chi squared %g", orders, chi); /* 1 in 10^4 */
+    jot_loader_close(l);
+    l = LOADER(t, .batch = 33, .shuffle = true, .seed = 2, .ahead = -1);
+    for (int k = 0; k < 3300; k++) {
+        epoch_of(l, v, &batches);
+        first[v[0]]++;
+    }
+    for (int k = 0; k < 33; k++)
+        other += pow(first[k] - 100, 2) / 100;
+    CHECK(other < 73, "chi squared %g", other); /* 32 degrees */
+    jot_loader_close(l);
+    jot_source_free(s);
+    jot_source_free(t);
+}
+
 /* Parts do not meet and are all together; so are the shares of programs but for the rest. */
 static void
 test_parts(int ahead)
@@ -376,6 +410,18 @@ test_folder(void)
     jot_loader_close(l);
     jot_vocab_free(classes);
     jot_source_free(s);
+    mkdir(files_path("h"), 0777), mkdir(files_path("h/a"), 0777);
+    put_image("h/a", "0000.png", 1, 1, 1);
+    jot_Buffer *one = jot_read_bytes(files_path("h/a/0000.png"));
+    for (int k = 1; k < 200; k++) {
+        char name[32];
+        sprintf(name, "h/a/%04d.png", k);
+        files_put(name, one->data, one->nbytes);
+    }
+    jot_buffer_free(one);
+    s = jot_source_folder(ctx, files_path("h"), 1, 0, 0, NULL);
+    CHECK(s && s->count == 200, "%s", jot_message(ctx));
+    jot_source_free(s);
     RAISED(jot_source_folder(ctx, files_path("g"), 0, 0, 0, NULL), JOT_EIO, "g: No such");
 }
 
@@ -538,6 +584,7 @@ main(void)
                 test_stream(ahead);
         }
     threads = 0;
+    test_uniform();
     test_drawn();
     test_refused();
     test_windows();
