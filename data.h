@@ -46,8 +46,8 @@ typedef struct {
  * that take a buffer take for JOT_EMEM. */
 JOT_API jot_Buffer *jot_buffer_make(jot_DType dtype, int rank, const int64_t *shape);
 JOT_API void jot_buffer_free(jot_Buffer *buffer); /* NULL is allowed */
-/* The buffer becomes a variable, whose memory its is (jot_array_borrow); or its failure ctx's. The
- * buffer is gone in either case. */
+/* The buffer's elements become a variable's, where they lie (jot_array_borrow), or its failure
+ * ctx's. The buffer is gone in either case. */
 JOT_API jot_Var jot_buffer_var(jot_Ctx *ctx, jot_Buffer *buffer);
 
 /* A file by its first bytes, whatever its name:
@@ -98,7 +98,8 @@ JOT_API jot_Csv *jot_csv_parse(const char *name, const void *text, size_t nbytes
                                const jot_CsvForm *form);
 JOT_API const char *jot_csv_cell(const jot_Csv *csv, int64_t row, int column); /* NULL: none */
 /* (rows, columns.n) numbers; columns.n 0: all. What is missing is NaN, and of an integer dtype a
- * failure, as is what is no number of the dtype: it names line and column. */
+ * failure, as is what is no number of the dtype: it names line and column. A table that failed
+ * hands its failure on. */
 JOT_API jot_Buffer *jot_csv_numbers(const jot_Csv *csv, jot_Strs columns, jot_DType dtype);
 typedef struct jot_Vocab jot_Vocab;
 /* i64 (rows): the words of a column as numbers, and which is which (sorted by their bytes). */
@@ -146,7 +147,8 @@ typedef struct {
     void *user;
     void (*close)(void *user);   /* by jot_source_free; NULL: nothing to do */
 } jot_Source;
-JOT_API void jot_fault(jot_Fault *fault, jot_Status status, const char *format, ...); /* printf's */
+/* What a get function says before it returns false; format is printf's. */
+JOT_API void jot_fault(jot_Fault *fault, jot_Status status, const char *format, ...);
 
 /* NULL after a failure. A source outlives its loaders. */
 /* Sample k is row k of each buffer, which the source owns from the call on. */
@@ -195,7 +197,8 @@ typedef struct {
 } jot_Batch;
 
 typedef struct jot_Loader jot_Loader;
-/* A source of 0 samples, or fewer than one batch of those that are kept, is JOT_ERANGE. */
+/* A source of 0 samples, or fewer than one batch of those that are kept, is JOT_ERANGE. After fork
+ * the loader is the parent's: a child may close its own copy, and jot_loader_next is JOT_EUSE. */
 JOT_API jot_Loader *jot_loader_open(jot_Ctx *ctx, const jot_Source *source,
                                     const jot_Loading *how);
 /* The next batch; NULL at the end of an epoch, once, or after a failure, which is then ctx's and
@@ -214,7 +217,8 @@ JOT_API void jot_loader_close(jot_Loader *loader); /* at any time; NULL is allow
 /* ---- images, drawn anew ------------------------------------------------------------------- */
 
 /* x (n, c, h, w). Each pair is a function of what was drawn, for images and masks alike or draws of
- * your own, and the same with draws by jot_uniform, one for each image. */
+ * your own, and the same with draws by jot_uniform, one for each image. Gradients flow as through
+ * the operators that they are made of. */
 /* Windows of height x width, their first row and column at (n, 2), integers; 0 outside. */
 JOT_API jot_Var jot_crop(jot_Var x, jot_Var at, int64_t height, int64_t width);
 JOT_API jot_Var jot_random_crop(jot_Var x, int64_t pad, int64_t height, int64_t width);
@@ -243,7 +247,7 @@ JOT_API jot_Var jot_random_cutout(jot_Var x, int64_t size); /* its middle is in 
 /* weight x + (1 - weight) x[order], for any x (n, ...): images and, by the same draws, one-hot
  * labels. order (n): a permutation; weight (n). */
 JOT_API jot_Var jot_mixup(jot_Var x, jot_Var order, jot_Var weight);
-/* (n) of the Beta distribution (alpha, alpha), 0 < alpha <= 1 (Joehnk 1964) */
+/* (n) of the Beta distribution (alpha, alpha), alpha 0.001 to 1 (Joehnk 1964) */
 JOT_API jot_Var jot_mixup_weight(jot_Ctx *ctx, jot_DType dtype, int64_t n, double alpha);
 
 /* ---- progress and curves ------------------------------------------------------------------ */

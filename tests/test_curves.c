@@ -60,6 +60,10 @@ test_progress(void)
     CHECK(said[length - 1] == '\n', "the end: %s", said);
     jot_progress_end(&screen);
     CHECK(count(said, "\n") == 1, "and no other: %s", said);
+    jot_progress(&screen, 0, 0, "x", 1);
+    jot_progress_end(&screen);
+    jot_progress_end(&screen);
+    CHECK(count(said, "\n") == 2, "once: %s", said);
 }
 
 static const char *

@@ -77,6 +77,8 @@ test_idx(void)
     HOLDS(jot_decode(BYTES("\0\0\x0e\0\x40\x09\0\0\0\0\0\0")), JOT_F64, JOT_SHAPE(), 3.125);
     HOLDS(jot_decode(BYTES("\0\0\x08\2\0\0\0\0\377\377\377\377")), JOT_U8,
           JOT_SHAPE(0, 0xffffffffll), 0);
+    HOLDS(jot_decode(BYTES("\0\0\x08\10\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1\0\0\0\1"
+                           "\0\0\0\2ab")), JOT_U8, JOT_SHAPE(1, 1, 1, 1, 1, 1, 1, 2), 97, 98);
     FAILS(jot_decode(BYTES("\0\0\x07\1\0\0\0\1x")), JOT_EIO, "byte 2: an idx type 8, 9, 11");
     FAILS(jot_decode(BYTES("\0\0\x08\11")), JOT_EIO, "byte 3: a rank of at most 8 asked, 9 found");
     FAILS(jot_decode(BYTES("\0\0\x08\3\0\0\0\2")), JOT_EIO,
