@@ -287,6 +287,14 @@ JOT_API jot_Var jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jo
 JOT_API jot_Var jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y);
 JOT_API jot_Var jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y);
 
+/* x with value, of its rank and no larger, from start on (negative: from the end): in x's dtype, of
+ * which the gradient goes to both. start is data, so another one is no other plan; as a variable
+ * (rank) of integers, which jot_compile may have for an input, what falls outside x is dropped. */
+JOT_API jot_Var jot_update_slice(jot_Var x, jot_Ints start, jot_Var value);
+JOT_API jot_Var jot_update_slice_at(jot_Var x, jot_Var start, jot_Var value);
+/* jot_assign of it to target, whose memory it is made in. */
+JOT_API bool jot_assign_slice(jot_Var target, jot_Ints start, jot_Var value);
+
 /* (n): how many of x (integers) are 0, 1, ..., or the sum of their weights (of x's shape; none: 1,
  * and the result i64); others are not counted. */
 JOT_API jot_Var jot_bincount(jot_Var x, jot_Var weight, int64_t n);
