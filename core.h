@@ -53,6 +53,12 @@ extern "C" {
 #define JOT_API extern
 #endif
 
+#define JOT_VERSION_MAJOR 0
+#define JOT_VERSION_MINOR 9
+#define JOT_VERSION_PATCH 0
+#define JOT_VERSION (JOT_VERSION_MAJOR * 10000 + JOT_VERSION_MINOR * 100 + JOT_VERSION_PATCH)
+JOT_API int jot_version(void); /* JOT_VERSION of the library that runs; see docs/interface.md */
+
 #define JOT_MAX_RANK 16  /* highest rank of a variable */
 #define JOT_MAX_WRT 4096 /* most variables in one call of jot_grad */
 
@@ -117,8 +123,15 @@ typedef struct {
     void *ud;                                               /* handed to each of them */
 } jot_Hooks;
 
-/* A field that is 0 or NULL takes the value of the environment variable named beside it, and where
- * that is unset the default. */
+/* Beside making a context, jot_open and what comes after it
+ *   - read the environment, through the hook      not with no_environment
+ *   - read and write a cache folder               not with cache_dir ""
+ *   - start compilers, which are programs         not with no_programs (libtcc or the interpreter)
+ *   - start threads                               not with no_threads (a device's driver may)
+ *
+ * A field that is 0 or NULL takes the value of the environment variable named beside it, and where
+ * that is unset the default. -1 (in device_nbytes UINT64_MAX) and "" are the default whatever the
+ * environment says. */
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and then also for other NULL hooks */
     const char *backend;    /* "cpu", "cc", "tcc", "interp", "opencl" or "cuda"; JOT_BACKEND.
@@ -161,6 +174,9 @@ typedef struct {
                           tuned.json in the cache directory and used by later runs, also with tune
                           0 (default); JOT_TUNE */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
+    int no_environment;     /* 1: no variable is read; programs are looked for in /usr/bin, /bin */
+    int no_programs;        /* 1: no program is started */
+    int no_threads;         /* 1: no thread is started: threads is 1, and compilers are waited for */
 } jot_Config;
 
 /* config NULL: everything from the host and its environment. jot_open(&config) passes the size that
@@ -344,6 +360,20 @@ JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v);
 /* v's elements, row-major, evaluated if need be. The context owns them; they are valid until v ends
  * or is assigned. NULL after a failure. */
 JOT_API const void *jot_data(jot_Var v);
+/* The same for a v of that dtype, else NULL and JOT_EDTYPE. */
+JOT_API const uint8_t *jot_data_bool(jot_Var v);
+JOT_API const int8_t *jot_data_i8(jot_Var v);
+JOT_API const int16_t *jot_data_i16(jot_Var v);
+JOT_API const int32_t *jot_data_i32(jot_Var v);
+JOT_API const int64_t *jot_data_i64(jot_Var v);
+JOT_API const uint8_t *jot_data_u8(jot_Var v);
+JOT_API const uint16_t *jot_data_u16(jot_Var v);
+JOT_API const uint32_t *jot_data_u32(jot_Var v);
+JOT_API const uint64_t *jot_data_u64(jot_Var v);
+JOT_API const uint16_t *jot_data_f16(jot_Var v);  /* bits */
+JOT_API const uint16_t *jot_data_bf16(jot_Var v); /* bits */
+JOT_API const float *jot_data_f32(jot_Var v);
+JOT_API const double *jot_data_f64(jot_Var v);
 /* The one element of v (JOT_ESHAPE if it has not exactly one): as a double, NaN after a failure; as
  * an integer, converted as by jot_cast, 0 after a failure. */
 JOT_API double jot_item(jot_Var v);
@@ -529,6 +559,8 @@ JOT_API jot_Var jot_swap(jot_Var x, int dim_a, int dim_b);
  * to the end. */
 JOT_API jot_Var jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step);
 #define JOT_END INT64_MIN
+/* x[..., start:stop:step, ...] of dimension dim, the others whole. */
+JOT_API jot_Var jot_slice_dim(jot_Var x, int dim, int64_t start, int64_t stop, int64_t step);
 JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* < 0: crop */
 JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
@@ -690,6 +722,13 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
 
 /* Print the graph from which vars are computed, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
+/* Print v's elements through the log hook, evaluated if need be, as NumPy does: a line with dtype
+ * and shape, then brackets, numbers with the digits that tell them from others of their dtype (at
+ * most 8 behind the point), of more than 1000 elements the first and last 3 of each dimension. */
+JOT_API bool jot_print(jot_Var v);
+/* The same text into memory of the caller, cut off with a final 0. Returns its length, without the
+ * 0, as if there were room; 0 after a failure. */
+JOT_API size_t jot_format(jot_Var v, char *to, size_t nbytes);
 
 /* ---- profile ------------------------------------------------------------------------------ */
 

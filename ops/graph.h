@@ -204,6 +204,9 @@ JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what);
 #define jot_vec_add(ctx, vec, x, what) \
     (jot_vec_reserve(&(ctx)->mem, (vec), 1) ? ((vec).v[(vec).n++] = (x), true) \
                                             : jot_fail_memory((ctx), (what)))
+/* config.c: the configuration into ctx->config; is it one? */
+JOT_FN bool jot_config_read(jot_Ctx *ctx, const jot_Config *given);
+JOT_FN bool jot_config_check(jot_Ctx *ctx);
 /* Is this the process that opened the context? In a child of fork its threads and its device are
  * not there: whoever would use them asks first. The second fails with JOT_EUSE. */
 JOT_FN bool jot_home(jot_Ctx *ctx);
