@@ -661,7 +661,8 @@ JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DTyp
  * JOT_ESHAPE. */
 
 /* (..., m, k) (..., k, n) -> (..., m, n), leading extents equal or 1; a vector is a matrix without
- * m, or without n. */
+ * m, or without n. Products of integers are as wide as their sums, i64 or u64: of bytes, say, none
+ * wraps around; where the sums provably fit, machines add them up in 32 bits. */
 JOT_API jot_Var jot_matmul(jot_Var a, jot_Var b);
 typedef struct { int stride[2], pad[2], dilation[2], groups; } jot_Conv; /* 0: 1, 0, 1, 1 */
 /* x (n, c, h, w), w (o, c / groups, kh, kw) -> (n, o, h', w'); groups divide o; the window is no

@@ -227,6 +227,19 @@ nn_wide(jot_Var x)
     return jot_cast(x, jot_dtype(x) == JOT_F64 ? JOT_F64 : JOT_F32);
 }
 
+/* Products to be summed up: of integers as wide as their sum is, so that none wraps around. */
+static inline jot_Var
+nn_terms(jot_Var a, jot_Var b)
+{
+    jot_DType dtype = jot_promote(jot_dtype(a), jot_dtype(b));
+    if (dtype < JOT_F16) {
+        dtype = dtype >= JOT_U8 ? JOT_U64 : JOT_I64;
+        a = jot_cast(a, dtype);
+        b = jot_cast(b, dtype);
+    }
+    return jot_mul(a, b);
+}
+
 static inline jot_Var
 nn_number(jot_Var like, double value)
 {
