@@ -223,9 +223,7 @@ check-tcc: tcc-build
 	@$(RUN) $(BYTCC)
 
 check-c++: $(B)/libjot.a
-	@if command -v g++ >/dev/null; then \
-	    g++ -Wall -Wextra -Wpedantic -Werror -I. tests/use.cc -o $(B)/use_cxx $(B)/libjot.a $(LIBS) && $(B)/use_cxx; \
-	 else echo "skipped: no g++ here"; echo "0 passed, 0 failed, 1 skipped"; fi
+	@sh tests/test_cxx.sh $(B)
 
 freestanding:
 	@tools/freestanding.sh $(CC) $(CORE)

@@ -874,29 +874,38 @@ jot_machine(jot_Ctx *ctx)
 
 #ifdef __cplusplus
 }
-/* C++ has no compound literals; these temporaries live to the end of the full expression. */
-template <class T, int N> struct jot_List_ { T v[N + 1]; };
-template <class T, class... A> inline jot_List_<T, sizeof...(A)> jot_list_(A... a)
-{ return jot_List_<T, sizeof...(A)>{{(T)a..., T()}}; }
-template <int N> inline jot_Ints jot_as_(const jot_List_<int64_t, N> &l)
-{ return jot_ints(N, l.v); }
-template <int N> inline jot_Dims jot_as_(const jot_List_<int64_t, N> &l, bool keep)
-{ return jot_dims(N, l.v, keep); }
-template <int N> inline jot_Strs jot_as_(const jot_List_<const char *, N> &l)
-{ return jot_strs(N, l.v); }
-template <int N> inline jot_Vars jot_as_(const jot_List_<jot_Var, N> &l)
-{ return jot_vars(N, l.v); }
-template <int N> inline jot_Ins jot_as_(const jot_List_<jot_In, N> &l)
-{ return jot_ins(N, l.v); }
-template <int N> inline jot_Outs jot_as_(const jot_List_<jot_Out, N> &l)
-{ return jot_outs(N, l.v); }
-#define JOT_INTS(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__)))
-#define JOT_DIMS(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__), false))
-#define JOT_KEEP(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__), true))
-#define JOT_INDEX(...) (jot_as_(jot_list_<const char *>(__VA_ARGS__)))
-#define JOT_VARS(...) (jot_as_(jot_list_<jot_Var>(__VA_ARGS__)))
-#define JOT_INS(...) (jot_as_(jot_list_<jot_In>(__VA_ARGS__)))
-#define JOT_OUTS(...) (jot_as_(jot_list_<jot_Out>(__VA_ARGS__)))
+/* C++ has no compound literals. A list macro makes an object that owns its elements and becomes the
+ * list where one is asked for: in a call, or kept by `auto s = JOT_SHAPE(2, 3);`. But the list in
+ * `jot_Ints s = JOT_SHAPE(2, 3);` outlives them; clang warns (-Wdangling). */
+#if defined(__clang__)
+#define JOT_BOUND_ [[clang::lifetimebound]]
+#else
+#define JOT_BOUND_
+#endif
+inline void jot_list_(jot_Ints &l, int n, const int64_t *v) { l = jot_ints(n, v); }
+inline void jot_list_(jot_Strs &l, int n, const char *const *v) { l = jot_strs(n, v); }
+inline void jot_list_(jot_Vars &l, int n, const jot_Var *v) { l = jot_vars(n, v); }
+inline void jot_list_(jot_Ins &l, int n, const jot_In *v) { l = jot_ins(n, v); }
+inline void jot_list_(jot_Outs &l, int n, const jot_Out *v) { l = jot_outs(n, v); }
+template <class L, class T, int N> struct jot_List_ {
+    T v[N + 1];
+    operator L() const JOT_BOUND_ { L l; jot_list_(l, N, v); return l; }
+};
+template <int N, bool Keep> struct jot_DimList_ {
+    int64_t v[N + 1];
+    operator jot_Dims() const JOT_BOUND_ { return jot_dims(N, v, Keep); }
+};
+template <class L, class T, class... A> inline jot_List_<L, T, sizeof...(A)> jot_make_(A... a)
+{ return jot_List_<L, T, sizeof...(A)>{{(T)a..., T()}}; }
+template <bool Keep, class... A> inline jot_DimList_<sizeof...(A), Keep> jot_make_dims_(A... a)
+{ return jot_DimList_<sizeof...(A), Keep>{{(int64_t)a..., 0}}; }
+#define JOT_INTS(...) (jot_make_<jot_Ints, int64_t>(__VA_ARGS__))
+#define JOT_DIMS(...) (jot_make_dims_<false>(__VA_ARGS__))
+#define JOT_KEEP(...) (jot_make_dims_<true>(__VA_ARGS__))
+#define JOT_INDEX(...) (jot_make_<jot_Strs, const char *>(__VA_ARGS__))
+#define JOT_VARS(...) (jot_make_<jot_Vars, jot_Var>(__VA_ARGS__))
+#define JOT_INS(...) (jot_make_<jot_Ins, jot_In>(__VA_ARGS__))
+#define JOT_OUTS(...) (jot_make_<jot_Outs, jot_Out>(__VA_ARGS__))
 #else
 /* the leading 0 allows an empty list */
 #define JOT_N_(T, ...) ((int)(sizeof((T[]){0, __VA_ARGS__}) / sizeof(T)) - 1)
