@@ -630,11 +630,13 @@ typedef struct {
     int outputs; const jot_CodeOut *out;
     int scalars; const jot_CodeScalar *scalar;
     const char *helpers;              /* C functions put before the kernel; NULL: none */
-    const char *source;               /* body in C; required, whatever the backend */
+    const char *source;               /* body in C; NULL: host is called, on the host's backends */
     const char *const *grad_source;   /* one per input; NULL, or a NULL entry: no gradient */
     const char *parallel;             /* an extent, e.g. "y_0": the body runs for ranges [lo, hi)
                                          of it; NULL: once, with lo = 0 and hi = 1 */
-    jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
+    jot_HostFn *host; void *user;     /* a C function over whole arrays, inputs before outputs:
+                                         for interp, and without source for all of the host. May
+                                         be called on a thread of the library's; not exported */
     jot_CodeText opencl, cuda;
 } jot_Code;
 /* outputs: room for code->outputs handles; poison after a failure. */
