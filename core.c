@@ -211,6 +211,9 @@ core_open_backend(jot_Ctx *ctx)
         if (want && !jot_str_eq(want, jot_backends[i]->name))
             continue;
         if (core_try(ctx, jot_backends[i], &status, why, sizeof why)) {
+            if (ctx->config.check && ctx->backend->device)
+                return jot_fail(ctx, JOT_EUSE, "jot_open: check (JOT_CHECK): positions are looked "
+                                "at by the host, and %s is a device", jot_backends[i]->name);
             if (first[0] && !ctx->backend->compile)
                 core_note(ctx, "jot: no compiler, so graphs are interpreted, which is slow: %s\n",
                           first);

@@ -174,6 +174,10 @@ typedef struct {
                           tuned.json in the cache directory and used by later runs, also with tune
                           0 (default); JOT_TUNE */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
+    int check;              /* 1: positions that jot_take and others of its kind are given outside
+                               of what they read or write are an error of the evaluation
+                               (JOT_ERANGE) instead of 0 or nothing; slower, and not on devices;
+                               JOT_CHECK */
     int no_environment;     /* 1: no variable is read; programs are looked for in /usr/bin, /bin */
     int no_programs;        /* 1: no program is started */
     int no_threads;         /* 1: no thread is started: threads is 1, and compilers are waited for */
@@ -352,6 +356,10 @@ JOT_API jot_Ctx *jot_ctx_of(jot_Vars operands);
 /* Whether v is a live handle of ctx; if not, fails with JOT_EHANDLE, naming operator op and its
  * argument arg. */
 JOT_API bool jot_check(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
+/* index, looked at by the evaluation where jot_Config.check says so: an element outside of
+ * 0..extent-1 fails it with JOT_ERANGE in the name of operator op. extents: one, or one for each
+ * position of the last dimension. Where nothing is checked it is index itself. */
+JOT_API jot_Var jot_check_index(jot_Var index, jot_Ints extents, const char *op);
 /* jot_pop, but v moves to the enclosing scope; returns v. */
 JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v);
 
@@ -571,9 +579,11 @@ JOT_API jot_Var jot_squeeze(jot_Var x, int dim);                     /* remove a
 JOT_API jot_Var jot_concat(jot_Vars vars, int dim);
 JOT_API jot_Var jot_stack(jot_Vars vars, int dim);
 /* x with dimension dim replaced by the dimensions of index (integers), which choose positions of
- * it. A position outside x gives 0; negative ones do not count from the end. */
+ * it. A position outside x gives 0, or with jot_Config.check fails; negative ones do not count from
+ * the end. */
 JOT_API jot_Var jot_take(jot_Var x, jot_Var index, int dim);
-/* index's shape and a last dimension of `classes`: 1 at position index, else 0. */
+/* index's shape and a last dimension of `classes`: 1 at position index, else 0; checked as in
+ * jot_take. */
 JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype);
 
 /* ---- specialised forms of reindex-reduce -------------------------------------------------- */
@@ -635,8 +645,8 @@ typedef struct {
     const char *parallel;             /* an extent, e.g. "y_0": the body runs for ranges [lo, hi)
                                          of it; NULL: once, with lo = 0 and hi = 1 */
     jot_HostFn *host; void *user;     /* a C function over whole arrays, inputs before outputs:
-                                         for interp, and without source for all of the host. May
-                                         be called on a thread of the library's; not exported */
+                                         for interp, and without source for all of the host. Called
+                                         on the context's thread; cannot be exported */
     jot_CodeText opencl, cuda;
 } jot_Code;
 /* outputs: room for code->outputs handles; poison after a failure. */

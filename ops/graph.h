@@ -174,6 +174,9 @@ struct jot_Ctx {
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
     Vec(Fetch) fetches;
     uint32_t fetched;        /* so many at the front are computed, and come whatever happens */
+    struct CheckPlace *checks; /* ops/user/check.c: operators whose positions are looked at */
+    struct { const struct CheckPlace *place; jot_Scalar value; int64_t extent, at; }
+        outside;             /* the first position that was outside; place NULL: none was */
     uint64_t seed, stream;
     struct Backend *backend;
     /* frees Buffer.device; NULL: the backend is no device */

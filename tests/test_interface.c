@@ -1,12 +1,12 @@
 /* tests/test_interface.c - what the interface promises apart from its operators: structures of
  * other versions, a configuration against the environment, what jot_open may not do when it is told
- * so, lists, accessors, a tensor as text.
+ * so, lists, accessors, positions that are looked at, a tensor as text.
  *
- * Guards: config.c, core.c, print.c, plan/eval.c. */
+ * Guards: config.c, core.c, print.c, ops/user/check.c, plan/eval.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
-#include "core.h"
+#include "nn.h"
 #include "tests/test.h"
 #include <dirent.h>
 #include <stddef.h>
@@ -125,7 +125,7 @@ hostile(void *ud, const char *name)
     static const char *const bad[] = {"JOT_BACKEND", "JOT_POLICY", "JOT_DUMP", "JOT_LAYOUT",
                                       "JOT_SCHEDULE", "JOT_PRECISION", "JOT_TARGET", "JOT_LANES",
                                       "JOT_DETERMINISTIC", "JOT_THREADS", "JOT_GIVE_BACK",
-                                      "JOT_TUNE", "JOT_DEVICE_MEMORY"};
+                                      "JOT_TUNE", "JOT_CHECK", "JOT_DEVICE_MEMORY"};
 
     (void)ud;
     asked++;
@@ -141,7 +141,7 @@ check_environment(void)
     jot_Config off = {.hooks = {.getenv = hostile}, .backend = "interp", .policy = "", .dump = "",
                       .layout = "", .schedule = "", .precision = "", .target = "", .cache_dir = "",
                       .device_nbytes = UINT64_MAX, .threads = -1, .lanes = -1, .give_back = -1,
-                      .deterministic = -1, .tune = -1};
+                      .deterministic = -1, .tune = -1, .check = -1};
     jot_Config none = {.hooks = {.getenv = hostile, .log = keep_log}, .no_environment = 1}, on = off;
     jot_Ctx *c = jot_open(&off);
 
@@ -334,6 +334,107 @@ check_accessors(jot_Ctx *c)
     jot_clear(c);
 }
 
+/* ---- positions that are looked at ------------------------------------------------------------ */
+
+static void
+outside(jot_Var v, const char *text)
+{
+    CHECK(!jot_data(v) && jot_error(v.ctx) == JOT_ERANGE && !strcmp(jot_message(v.ctx), text),
+          "%s: %s", text, jot_message(v.ctx));
+    jot_clear(v.ctx);
+}
+
+/* What fails leaves states, though they are written in place otherwise, and memory of the caller
+ * as they were. */
+static void
+check_states(jot_Ctx *c, jot_Var x, const int32_t *good, const int32_t *bad)
+{
+    jot_Var at = jot_array(c, JOT_I32, JOT_SHAPE(3), good), y;
+    jot_Var state = jot_param(c, JOT_F32, JOT_SHAPE(4), NULL);
+    float out[3] = {-1, -1, -1};
+    jot_Func f;
+
+    jot_assign(state, jot_offset(state, 1));
+    jot_assign(state, jot_add(state, jot_sum(jot_take(x, jot_array(c, JOT_I32, JOT_SHAPE(3), bad), 0),
+                                             JOT_ALL_DIMS)));
+    CHECK(!jot_run(c, JOT_NONE_VARS) && jot_error(c) == JOT_ERANGE, "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(jot_item(jot_slice_dim(state, 0, 0, 1, 1)) == 0, "the state: %s", jot_message(c));
+    y = jot_take(x, at, 0);
+    jot_assign(state, jot_offset(state, 1));
+    jot_assign(state, jot_add(state, jot_sum(y, JOT_ALL_DIMS)));
+    f = jot_compile(c, JOT_VARS(at), JOT_VARS(y));
+    CHECK(!jot_call(f, JOT_INS(JOT_IN(bad, 12)), JOT_OUTS(JOT_OUT(out, sizeof out)))
+          && jot_error(c) == JOT_ERANGE && out[0] == -1 && out[2] == -1, "%g: %s", out[0],
+          jot_message(c));
+    jot_clear(c);
+    CHECK(jot_item(jot_slice_dim(state, 0, 0, 1, 1)) == 0, "the state: %s", jot_message(c));
+    CHECK(jot_call(f, JOT_INS(JOT_IN(good, 12)), JOT_OUTS(JOT_OUT(out, sizeof out)))
+          && out[0] == 30 && out[2] == 10, "%s", jot_message(c));
+    CHECK(jot_item(jot_slice_dim(state, 0, 0, 1, 1)) == 61, "%s", jot_message(c));
+}
+
+static void
+check_positions(const char *backend)
+{
+    static const float numbers[] = {10, 20, 30};
+    static const int32_t good[] = {2, 1, 0}, bad[] = {0, 3, 1}, under[] = {0, 1, -1};
+    static const int32_t pairs[] = {0, 1, 1, 2};
+    jot_Config config = {.backend = backend, .cache_dir = "", .check = 1};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var x, m, i, j, k, p, g;
+    uint64_t plans = 0;
+
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    x = jot_array(c, JOT_F32, JOT_SHAPE(3), numbers);
+    m = jot_ones(c, JOT_F32, JOT_SHAPE(2, 2));
+    i = jot_array(c, JOT_I32, JOT_SHAPE(3), good);
+    j = jot_array(c, JOT_I32, JOT_SHAPE(3), bad);
+    k = jot_array(c, JOT_I32, JOT_SHAPE(3), under);
+    p = jot_array(c, JOT_I32, JOT_SHAPE(2, 2), pairs);
+    CHECK(jot_item(jot_sum(jot_take(x, i, 0), JOT_ALL_DIMS)) == 60, "%s", jot_message(c));
+    outside(jot_take(x, j, -1), "take: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_exp(jot_take(x, k, 0)), "take: index: 0..2 asked, -1 found (element 2)");
+    outside(jot_take(x, jot_cast(k, JOT_U64), 0),
+            "take: index: 0..2 asked, 18446744073709551615 found (element 2)");
+    outside(jot_one_hot(j, 3, JOT_F32), "one_hot: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_take_along(x, j, 0), "take_along: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_gather_nd(m, p), "gather_nd: index: 0..1 asked, 2 found (element 3)");
+    outside(jot_scatter(x, j, x, 0), "scatter: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_scatter_reduce(JOT_ADD, x, k, x, 0),
+            "scatter_reduce: index: 0..2 asked, -1 found (element 2)");
+    outside(jot_scatter_nd(m, p, jot_take(x, jot_slice_dim(i, 0, 0, 2, 1), 0)),
+            "scatter_nd: index: 0..1 asked, 2 found (element 3)");
+    outside(jot_embedding(jot_ones(c, JOT_F32, JOT_SHAPE(3, 2)), j, -1),
+            "embedding: index: 0..2 asked, 3 found (element 1)");
+    CHECK(jot_grad(jot_sum(jot_square(jot_take(x, i, 0)), JOT_ALL_DIMS), JOT_VARS(x), &g)
+          && jot_data_f32(g) && jot_data_f32(g)[2] == 60, "%s", jot_message(c));
+    CHECK(!jot_ok(jot_check_index(p, JOT_INTS(1, 2, 3), "own")) && jot_error(c) == JOT_ESHAPE, "%s",
+          jot_message(c));
+    jot_clear(c);
+    for (int step = 0; step < 3; step++) {
+        jot_push(c);
+        jot_run(c, JOT_VARS(jot_exp(jot_take(x, i, 0))));
+        jot_pop(c);
+        plans = step ? plans : jot_stats(c).plans;
+    }
+    CHECK(jot_stats(c).plans == plans, "%s: steps find their plan", backend);
+    check_states(c, x, good, bad);
+    jot_close(c);
+    config.check = 0;
+    c = jot_open(&config);
+    x = jot_array(c, JOT_F32, JOT_SHAPE(3), numbers);
+    j = jot_array(c, JOT_I32, JOT_SHAPE(3), bad);
+    CHECK(jot_item(jot_sum(jot_take(x, j, 0), JOT_ALL_DIMS)) == 30, "unchecked: %s",
+          jot_message(c));
+    CHECK(jot_check_index(j, JOT_INTS(3), "own").slot == j.slot, "the same handle");
+    jot_close(c);
+}
+
 /* ---- a tensor as text ------------------------------------------------------------------------ */
 
 #define PRINTS(v, text) \
@@ -391,6 +492,17 @@ main(void)
     check_profile_size();
     check_environment();
     check_forbidden();
+    check_positions("interp");
+    check_positions("tcc");
+    check_positions("cpu");
+    config.check = 1;
+    config.backend = "opencl";
+    c = jot_open(&config);
+    CHECK(jot_error(c) == JOT_EDEVICE || (jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "opencl is a device")), "%s", jot_message(c));
+    jot_close(c);
+    config.check = 0;
+    config.backend = "interp";
     c = jot_open(&config);
     check_lists(c);
     check_accessors(c);
