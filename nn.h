@@ -273,7 +273,7 @@ JOT_API jot_Var jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double
 JOT_API bool jot_meshgrid(jot_Vars vectors, jot_Var *grids);
 
 /* Elements at places that are data. As in jot_take a place outside x gives 0, or takes nothing,
- * and negative ones do not count from the end. index: integers. */
+ * or with jot_Config.check fails, and negative ones do not count from the end. index: integers. */
 /* out[i, j, ...] = x[i, index[i, j, ...], ...], the index in dimension dim: of x's rank, and no
  * further than x elsewhere. */
 JOT_API jot_Var jot_take_along(jot_Var x, jot_Var index, int dim);
