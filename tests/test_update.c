@@ -105,12 +105,12 @@ static void
 test_cache(jot_Ctx *c)
 {
     enum { ROWS = 50, WIDE = 33 };
-    jot_Stats before, after;
+    jot_Stats before = jot_stats(c), after;
     jot_Var cache = jot_param(c, JOT_F32, JOT_SHAPE(ROWS, WIDE), NULL);
     int bad = 0;
     for (int step = 0; step < ROWS; step++) {
         if (step == 2)
-            jot_stats(c, &before);
+            before = jot_stats(c);
         jot_push(c);
         jot_Var row = jot_full(c, JOT_F32, JOT_SHAPE(1, WIDE), 0.5);
         row = jot_add(row, jot_iota(c, JOT_F32, JOT_SHAPE(1, WIDE), 1));
@@ -118,7 +118,7 @@ test_cache(jot_Ctx *c)
         CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
         jot_pop(c);
     }
-    jot_stats(c, &after);
+    after = jot_stats(c);
     CHECK(after.plans == before.plans, "%d plans more", (int)(after.plans - before.plans));
     CHECK(after.in_place - before.in_place == ROWS - 2, "%d in place", (int)(after.in_place - before.in_place));
     CHECK(after.kernels_run - before.kernels_run == ROWS - 2, "%d kernels",
