@@ -64,8 +64,8 @@ jot_update_slice_at(jot_Var x, jot_Var start, jot_Var value)
         return nn_poison(ctx);
     int rank = jot_rank(x);
     if (jot_extent(start, 0) != rank)
-        return jot_raise(ctx, JOT_ESHAPE, "%s: start: (%d) asked (x's rank), (%lld) found", op, rank,
-                         (long long)jot_extent(start, 0));
+        return jot_raise(ctx, JOT_ESHAPE, "%s: start: (%d) asked (x's rank), (%lld) found", op,
+                         rank, (long long)jot_extent(start, 0));
     update_map(&m, value);
     jot_push(ctx);
     jot_Var yes = jot_full_int(ctx, JOT_BOOL, JOT_SHAPE(), 1);
