@@ -149,7 +149,8 @@ test_svg(void)
     for (int k = 20; k < m - 20; k++)
         CHECK(fabs(xy[2 * k + 1] - (down + up) / 2) < 0.1 * (down - up), "point %d: %g", k,
               xy[2 * k + 1]);
-    CHECK(m > 150 && strstr(svg, "<text x=\"402\" y=\"406\" text-anchor=\"middle\">across"), "label");
+    CHECK(m > 150 && strstr(svg, "<text x=\"402\" y=\"406\" text-anchor=\"middle\">across"),
+          "label");
     jot_curves_close(c);
     c = jot_curves_open(ctx);
     CHECK(jot_curves_svg(c, files_path("x.svg"), NULL), "nothing: %s", jot_message(ctx));
@@ -165,7 +166,7 @@ test_svg(void)
         lo = fmin(lo, xy[2 * k + 1]), hi = fmax(hi, xy[2 * k + 1]);
     CHECK(n > 600 && n < 4 * 760 && strlen(svg) < 100000 && lo < 90 && hi > 330, "%d points, %g to "
           "%g", n, lo, hi);
-    char name[8] = "s";
+    char name[16];
     for (int k = 2; k < 16; k++) {
         sprintf(name, "s%d", k);
         CHECK(jot_curves_add(c, name, 0, k), "%s", jot_message(ctx));

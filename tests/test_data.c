@@ -301,8 +301,8 @@ test_fit(void)
     static uint8_t ramp[64 * 64];
     HOLDS(jot_image_fit(image(3, 1, 2, rgb), 1, 0, 0), JOT_U8, JOT_SHAPE(1, 1, 2), 26, 36);
     HOLDS(jot_image_fit(image(3, 1, 3, pure), 1, 0, 0), JOT_U8, JOT_SHAPE(1, 1, 3), 76, 150, 29);
-    HOLDS(jot_image_fit(image(2, 2, 4, planes), 0, 2, 2), JOT_U8, JOT_SHAPE(2, 2, 2), 20, 30, 60, 70,
-          120, 130, 160, 170);
+    HOLDS(jot_image_fit(image(2, 2, 4, planes), 0, 2, 2), JOT_U8, JOT_SHAPE(2, 2, 2), 20, 30, 60,
+          70, 120, 130, 160, 170);
     HOLDS(jot_image_fit(image(2, 2, 4, planes), 0, 1, 2), JOT_U8, JOT_SHAPE(2, 1, 2), 37, 53, 137,
           153);
     HOLDS(jot_image_fit(image(3, 1, 2, rgb), 4, 0, 0), JOT_U8, JOT_SHAPE(4, 1, 2), 10, 20, 30, 40,
@@ -585,10 +585,11 @@ test_vocab(void)
     CHECK(b && !b->status && b->shape[0] == 3, "%s", b ? b->message : "");
     jot_buffer_free(b);
     jot_vocab_free(v);
-    static const char long_ones[] = "\342\202\254\360\237\230\200\342\202x\363"; /* 3, 4, 1, 1, 1, 1 */
+    /* of 3 bytes, 4, and each 1 */
+    static const char long_ones[] = "\342\202\254\360\237\230\200\342\202x\363";
     v = jot_vocab_make(JOT_CHARACTERS, long_ones, sizeof long_ones - 1, 0);
-    HOLDS(jot_vocab_encode(v, long_ones, sizeof long_ones - 1), JOT_I32, JOT_SHAPE(6), 3, 4, 2, 1, 0,
-          5);
+    HOLDS(jot_vocab_encode(v, long_ones, sizeof long_ones - 1), JOT_I32, JOT_SHAPE(6), 3, 4, 2, 1,
+          0, 5);
     CHECK(!strcmp(jot_vocab_token(v, 4), "\360\237\230\200"), "four bytes");
     jot_vocab_free(v);
     v = jot_vocab_make(JOT_WORDS, text, sizeof text - 1, 0);

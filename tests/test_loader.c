@@ -240,7 +240,8 @@ test_varies(int ahead)
         }
         jot_Var x = jot_batch_var(b, 1), n = jot_batch_lengths(b, 1);
         CHECK(jot_rank(x) == 3 && jot_dtype(x) == JOT_I16 && jot_extent(x, 1) == longest[step] &&
-              jot_item_int(jot_sum(n, JOT_ALL_DIMS)) == (step == 0 ? 6 : step == 1 ? 7 : 7) && jot_dtype(n) == JOT_I64, "%s",
+              jot_item_int(jot_sum(n, JOT_ALL_DIMS)) == (step ? 7 : 6) &&
+              jot_dtype(n) == JOT_I64, "%s",
               jot_message(ctx));
         CHECK(jot_batch_in(b, 1).data == b->field[1].data && !jot_batch_in(b, 2).data &&
               jot_batch_in(b, 1).nbytes == (size_t)(b->samples * longest[step] * 4), "in place");
@@ -318,8 +319,8 @@ test_refused(void)
     own.field[0] = (jot_Field){JOT_F16, 1, {3}, true};
     RAISED(LOADER(&own, .pad = 1), JOT_EDTYPE, "pad: 0 asked for field 0");
     jot_source_free(s);
-    CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 && !jot_loader_waits(NULL)->batches,
-          "NULL");
+    CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 &&
+          !jot_loader_waits(NULL)->batches, "NULL");
     jot_loader_close(NULL);
     jot_source_free(NULL);
     RAISED(jot_ok(jot_batch_var(NULL, 0)), JOT_OK, "");
@@ -440,7 +441,8 @@ test_waits(void)
         nap(6000);
     const jot_Waits *w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 4, "%lld of %lld batches were waited for",
+    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 4, "%lld of %lld batches were "
+          "waited for",
           (long long)w->waits, (long long)w->batches);
     CHECK(w->wait_seconds < 0.5 * w->seconds, "%g of %g s", w->wait_seconds, w->seconds);
 #endif
