@@ -328,9 +328,9 @@ test_fit(void)
     b = jot_image_fit(b, 0, 64, 48); /* upwards: linear between */
     CHECK(b && !b->status && b->shape[1] == 64 && b->shape[2] == 48, "%s", b ? b->message : "");
     jot_buffer_free(b);
-    jot_Buffer *wide = jot_buffer_make(JOT_U16, 3, (int64_t[]){1, 1, 2});
-    memcpy(wide->data, (uint16_t[]){0x1234, 0xffff}, 4);
-    HOLDS(jot_image_fit(wide, 0, 0, 0), JOT_U8, JOT_SHAPE(1, 1, 2), 0x12, 0xff);
+    jot_Buffer *wide = jot_buffer_make(JOT_U16, 3, (int64_t[]){3, 1, 2});
+    memcpy(wide->data, (uint16_t[]){0x1234, 0xffff, 0x100, 0x2ff, 0, 0xff}, 12);
+    HOLDS(jot_image_fit(wide, 0, 0, 0), JOT_U8, JOT_SHAPE(3, 1, 2), 0x12, 0xff, 1, 2, 0, 0);
     FAILS(jot_image_fit(jot_buffer_make(JOT_F32, 3, (int64_t[]){1, 2, 2}), 0, 0, 0), JOT_ESHAPE,
           "u8 or u16 (1 to 4, h, w) asked, f32");
     FAILS(jot_image_fit(image(1, 1, 2, rgb), 5, 0, 0), JOT_ERANGE, "0 to 4 channels");

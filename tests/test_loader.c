@@ -334,6 +334,10 @@ test_refused(void)
     RAISED(jot_source_buffers(ctx, 9, b), JOT_ERANGE, "1 to 8 buffers asked, 9 found");
     RAISED(jot_source_windows(ctx, jot_buffer_make(JOT_U8, 1, (int64_t[]){3}), 3, 1), JOT_ERANGE,
            "1 <= length < n");
+    RAISED(jot_source_windows(ctx, jot_buffer_make(JOT_U8, 1, (int64_t[]){3}), 1, 0), JOT_ERANGE,
+           "step >= 1 asked, rank 1, n 3, length 1 and step 0 found");
+    RAISED(jot_source_windows(ctx, jot_buffer_make(JOT_U8, 2, (int64_t[]){3, 1}), 1, 1), JOT_ERANGE,
+           "rank 2, n 3");
     jot_Var bad = {ctx, 0, 0};
     RAISED(jot_source_vars(ctx, JOT_VARS(bad)), JOT_EHANDLE, "source_vars");
 }
@@ -441,8 +445,7 @@ test_waits(void)
         nap(6000);
     const jot_Waits *w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 4, "%lld of %lld batches were "
-          "waited for",
+    CHECK(w->batches == 20 && w->waits <= 4, "%lld of %lld batches were waited for",
           (long long)w->waits, (long long)w->batches);
     CHECK(w->wait_seconds < 0.5 * w->seconds, "%g of %g s", w->wait_seconds, w->seconds);
 #endif
@@ -453,7 +456,7 @@ test_waits(void)
         nap(8000);
     w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 6, "three threads: %lld of %lld batches "
+    CHECK(w->batches == 20 && w->waits <= 6, "three threads: %lld of %lld batches "
           "were waited for", (long long)w->waits, (long long)w->batches);
 #endif
     jot_loader_close(l);
