@@ -344,10 +344,10 @@ JOT_API jot_Var jot_allclose(jot_Var a, jot_Var b, double rtol, double atol, boo
 /* ---- systems of equations -------------------------------------------------------------------- */
 
 /* Of matrices (..., n, n), each by itself; f16 and bf16 are computed in f32. Exact to second
- * derivatives (third ones are not). What has no result is not refused but NaN or infinite, as are
- * all its derivatives. */
-/* The lower L of a = L L'; of a, half of a + a' is taken, and so the gradient is symmetric. NaN
- * from the first pivot that is not above 0. */
+ * derivatives (third ones are not). What has no result is not refused: it and its derivatives are
+ * NaN or infinite. */
+/* The lower L of a = L L'; of a, half of a + a' is taken, and so the gradient is symmetric. With
+ * NaN in it where a is not positive definite. */
 JOT_API jot_Var jot_cholesky(jot_Var a);
 /* The x of a x = b, b (..., n, m). Nothing of a is read beyond its triangle, the lower one but for
  * JOT_SOLVE_UPPER. */

@@ -1,6 +1,6 @@
 /* nn/linalg.c - triangular systems, Cholesky's factor, inverses and determinants of small matrices.
  *
- *     n in blocks of 64            a block's own work      one kernel of user code, on numbers alone
+ *     n in blocks of 64            a block's own work      one kernel of user code, of numbers
  *                                  between blocks          matrix products
  *
  *     cholesky   S = A[j.., j] - L[j.., ..j] L[j, ..j]'    all products so far as one
@@ -23,7 +23,7 @@
 #include "nn.h"
 #include "nn/parts.h"
 
-enum { LINALG_BLOCK = 64 };
+enum { LINALG_BLOCK = 64 }; /* of one matrix */
 
 /* ---- the kernels ---- */
 
@@ -219,8 +219,7 @@ linalg_triangles(jot_Var t, bool unit)
     return linalg_inverse_at(out[1], linalg_change(low));
 }
 
-/* a (count, n, n), symmetric: *factor and *inverse of the factor. NaN where a pivot is not above
- * 0. */
+/* a (count, n, n), symmetric: *factor and *inverse of the factor. NaN once a pivot is not > 0. */
 static bool
 linalg_factor(jot_Var a, jot_Var *factor, jot_Var *inverse)
 {
@@ -254,29 +253,42 @@ linalg_least(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
+/* The extent of blocks of matrices (count, n, n). Small ones leave less to do by elements, large
+ * ones make fewer kernels, which few matrices feel. */
+static int64_t
+linalg_block(jot_Var a)
+{
+    int64_t count = jot_extent(a, 0), n = jot_extent(a, 1);
+    int64_t block = count < 4 ? LINALG_BLOCK : count < 32 ? 32 : count < 256 ? 16 : 8;
+    while (block * (block < LINALG_BLOCK ? 16 : 32) < n)
+        block *= 2;
+    return block;
+}
+
 /* How many blocks of n; at least one. */
 static int
-linalg_blocks(int64_t n)
+linalg_blocks(int64_t n, int64_t block)
 {
-    return n > LINALG_BLOCK ? (int)((n + LINALG_BLOCK - 1) / LINALG_BLOCK) : 1;
+    return n > block ? (int)((n + block - 1) / block) : 1;
 }
 
 /* The factor's columns of block j, from its row on, of what is left of a (count, n, n) without the
  * panels before. */
 static jot_Var
-linalg_panel(jot_Var a, int j, const jot_Var *panel, jot_Var *before)
+linalg_panel(jot_Var a, int64_t block, int j, const jot_Var *panel, jot_Var *before)
 {
-    int64_t at = (int64_t)j * LINALG_BLOCK, left = jot_extent(a, 1) - at;
-    int64_t wide = linalg_least(left, LINALG_BLOCK);
+    int64_t at = j * block, left = jot_extent(a, 1) - at, wide = linalg_least(left, block);
     jot_Var s = linalg_part(a, at, left, at, wide), factor, inverse;
     for (int i = 0; i < j; i++)
-        before[i] = jot_narrow(panel[i], 1, at - (int64_t)i * LINALG_BLOCK, left);
+        before[i] = jot_narrow(panel[i], 1, at - i * block, left);
     if (j) {
         jot_Var all = jot_concat(jot_vars(j, before), 2);
         s = jot_sub(s, jot_matmul(all, linalg_turned(jot_narrow(all, 1, 0, wide))));
     }
-    if (!linalg_factor(jot_narrow(s, 1, 0, wide), &factor, &inverse) || left == wide)
-        return jot_ok(s) && left == wide ? factor : nn_poison(a.ctx);
+    if (!linalg_factor(jot_narrow(s, 1, 0, wide), &factor, &inverse))
+        return nn_poison(a.ctx);
+    if (left == wide)
+        return factor;
     jot_Var below = jot_matmul(jot_narrow(s, 1, wide, left - wide), linalg_turned(inverse));
     return jot_concat(JOT_VARS(factor, below), 1);
 }
@@ -285,16 +297,16 @@ linalg_panel(jot_Var a, int j, const jot_Var *panel, jot_Var *before)
 static jot_Var
 linalg_cholesky(jot_Var a)
 {
-    int blocks = linalg_blocks(jot_extent(a, 1));
+    int64_t block = linalg_block(a);
+    int blocks = linalg_blocks(jot_extent(a, 1), block);
     jot_Var room = nn_room(a.ctx, 2 * blocks), *panel = nn_handles(room);
     a = jot_scale(jot_add(a, linalg_turned(a)), 0.5);
     if (!panel || !jot_ok(a))
         return nn_poison(a.ctx);
     for (int j = 0; j < blocks; j++)
-        panel[j] = linalg_panel(a, j, panel, panel + blocks);
+        panel[j] = linalg_panel(a, block, j, panel, panel + blocks);
     for (int j = 1; j < blocks; j++)
-        panel[j] = jot_pad(panel[j], JOT_DIMS(0, (int64_t)j * LINALG_BLOCK, 0), JOT_DIMS(0, 0, 0),
-                           0);
+        panel[j] = jot_pad(panel[j], JOT_DIMS(0, j * block, 0), JOT_DIMS(0, 0, 0), 0);
     return jot_concat(jot_vars(blocks, panel), 2);
 }
 
@@ -319,18 +331,19 @@ linalg_diagonals(jot_Var t, int64_t first, int64_t blocks, int64_t n, bool lower
 static jot_Var
 linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
 {
-    int64_t n = jot_extent(t, 1), whole = n / LINALG_BLOCK, rest = n - whole * LINALG_BLOCK;
-    int blocks = linalg_blocks(n);
+    int64_t n = jot_extent(t, 1), block = linalg_block(t), whole = n / block;
+    int64_t rest = n - whole * block;
+    int blocks = linalg_blocks(n, block);
     jot_Var room = nn_room(t.ctx, blocks), *x = nn_handles(room), inverse[2];
     if (!x || !jot_ok(t) || !jot_ok(b))
         return nn_poison(t.ctx);
     if (whole)
-        inverse[0] = linalg_diagonals(t, 0, whole, LINALG_BLOCK, lower, unit);
+        inverse[0] = linalg_diagonals(t, 0, whole, block, lower, unit);
     if (rest || !whole)
-        inverse[1] = linalg_diagonals(t, whole * LINALG_BLOCK, 1, rest, lower, unit);
+        inverse[1] = linalg_diagonals(t, whole * block, 1, rest, lower, unit);
     for (int step = 0; step < blocks; step++) {
         int j = lower ? step : blocks - 1 - step;
-        int64_t at = (int64_t)j * LINALG_BLOCK, rows = linalg_least(n - at, LINALG_BLOCK);
+        int64_t at = j * block, rows = linalg_least(n - at, block);
         int64_t done = lower ? 0 : at + rows, ndone = lower ? at : n - done;
         jot_Var r = jot_narrow(b, 1, at, rows);
         if (step) {

@@ -74,6 +74,27 @@ like(jot_Var v, jot_Var x)
 }
 
 static jot_Var
+regular(jot_Var a, double by)
+{
+    int64_t n = jot_extent(a, -1);
+    return jot_add(a, jot_scale(jot_eye(a.ctx, jot_dtype(a), n, n), by));
+}
+
+static jot_Var
+definite(jot_Var a)
+{
+    return regular(jot_matmul(a, jot_swap(a, -1, -2)), 1);
+}
+
+static jot_Var
+logdet(jot_Var a)
+{
+    jot_Var sign, log;
+    jot_slogdet(jot_neg(a), &sign, &log);
+    return log;
+}
+
+static jot_Var
 plus(jot_Var x, double scale, double offset)
 {
     return jot_offset(jot_scale(x, scale), offset);
@@ -129,6 +150,18 @@ plus(jot_Var x, double scale, double offset)
     X(cdist, jot_cdist(in[0], in[1], 2)) \
     X(cdist_1, jot_cdist(in[0], in[1], 1))
 
+#define SYSTEMS(X) \
+    X(cholesky, jot_cholesky(definite(in[0]))) \
+    X(solve_triangular, jot_solve_triangular(regular(in[0], 3), in[1], JOT_SOLVE_UPPER)) \
+    X(solve_triangular_right, \
+      jot_solve_triangular(in[0], in[1], JOT_SOLVE_RIGHT | JOT_SOLVE_UNIT)) \
+    X(cholesky_solve, jot_cholesky_solve(jot_cholesky(definite(in[0])), in[1])) \
+    X(inverse, jot_inverse(regular(in[0], 3))) \
+    X(solve, jot_solve(regular(in[0], 3), in[1])) \
+    X(det, jot_det(regular(in[0], 3))) \
+    X(slogdet, logdet(regular(in[0], 3))) \
+    X(matrix_power, jot_matrix_power(regular(in[0], 3), -3))
+
 #define FUNCTIONS(X) \
     X(erfinv, jot_erfinv(jot_scale(in[0], 1 / 2.1))) \
     X(lgamma, jot_lgamma(plus(jot_square(in[0]), 5, 0.01))) \
@@ -138,7 +171,7 @@ plus(jot_Var x, double scale, double offset)
     X(sinc, jot_sinc(in[0])) \
     X(logit, jot_logit(jot_sigmoid(in[0]), 0.2))
 
-#define COMPOSITIONS(X) ARRAYS(X) INDEX(X) PRODUCTS(X) FUNCTIONS(X)
+#define COMPOSITIONS(X) ARRAYS(X) INDEX(X) PRODUCTS(X) SYSTEMS(X) FUNCTIONS(X)
 REF_BUILDS(COMPOSITIONS)
 
 /* ---- functions: errors over their range ---- */
