@@ -192,7 +192,7 @@ static jot_Var
 linalg_on_diagonal(jot_Var inside, jot_Var a)
 {
     int64_t n = jot_extent(a, -1);
-    return jot_select(jot_eye(a.ctx, JOT_BOOL, n, n), inside, a);
+    return jot_where(jot_eye(a.ctx, JOT_BOOL, n, n), inside, a);
 }
 
 static jot_Var
@@ -227,10 +227,10 @@ linalg_factor(jot_Var a, jot_Var *factor, jot_Var *inverse)
     if (!jot_ok(a) || !linalg_code(a, false, true, true, out))
         return false;
     jot_Var d = jot_diagonal(out[0], 0);
-    jot_Var root = jot_select(jot_gt(d, nn_zero(d)), jot_sqrt(d), nn_number(d, nn_nan()));
-    jot_Var l = linalg_on_diagonal(jot_expand(root, 2),
-                                   jot_mul(jot_tril(out[0], -1), jot_expand(root, 1)));
-    jot_Var x = jot_div(out[1], jot_expand(root, 2));
+    jot_Var root = jot_where(jot_gt(d, nn_zero(d)), jot_sqrt(d), nn_number(d, nn_nan()));
+    jot_Var l = linalg_on_diagonal(jot_unsqueeze(root, 2),
+                                   jot_mul(jot_tril(out[0], -1), jot_unsqueeze(root, 1)));
+    jot_Var x = jot_div(out[1], jot_unsqueeze(root, 2));
     jot_Var p = jot_matmul(jot_matmul(x, linalg_change(a)), linalg_turned(x));
     p = linalg_half(p);
     jot_Var m = jot_sub(p, linalg_half(jot_matmul(p, linalg_turned(p))));
@@ -350,7 +350,7 @@ linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
             jot_Var all = jot_concat(jot_vars(step, lower ? x : x + j + 1), 1);
             r = jot_sub(r, jot_matmul(linalg_part(t, at, rows, done, ndone), all));
         }
-        x[j] = jot_matmul(j < whole ? jot_take(inverse[0], 1, j) : jot_take(inverse[1], 1, 0), r);
+        x[j] = jot_matmul(j < whole ? jot_select(inverse[0], 1, j) : jot_select(inverse[1], 1, 0), r);
     }
     return jot_concat(jot_vars(blocks, x), 1);
 }
@@ -477,7 +477,7 @@ linalg_general(jot_Var a, jot_Var *x, jot_Var *pivots, jot_Var *z)
         return false;
     *x = out[1];
     *pivots = out[2];
-    *z = jot_matmul(jot_select(jot_isfinite(*x), *x, nn_zero(*x)), linalg_change(a));
+    *z = jot_matmul(jot_where(jot_isfinite(*x), *x, nn_zero(*x)), linalg_change(a));
     return true;
 }
 

@@ -62,7 +62,7 @@ check_sides(jot_Var a, jot_Var b, jot_DType t)
         jot_Var side = how & JOT_SOLVE_RIGHT ? jot_swap(b, -1, -2) : b;
         jot_Var eye = jot_eye(a.ctx, JOT_BOOL, n, n);
         if (how & JOT_SOLVE_UNIT)
-            tri = jot_select(eye, jot_full(a.ctx, t, JOT_SHAPE(), 1), tri);
+            tri = jot_where(eye, jot_full(a.ctx, t, JOT_SHAPE(), 1), tri);
         if (how & JOT_SOLVE_TRANSPOSED)
             tri = jot_swap(tri, -1, -2);
         x = jot_solve_triangular(a, side, how);
@@ -133,7 +133,7 @@ static double
 slope(jot_Ctx *c, Op op, int n, const double *at, bool second, double *by)
 {
     jot_Var x = jot_array(c, JOT_F64, JOT_SHAPE(n, n + 2), at), g;
-    jot_Var a = jot_expand(jot_narrow(x, 1, 0, n), 0), b = jot_expand(jot_narrow(x, 1, n, 2), 0);
+    jot_Var a = jot_unsqueeze(jot_narrow(x, 1, 0, n), 0), b = jot_unsqueeze(jot_narrow(x, 1, n, 2), 0);
     jot_Var y = weighed(apply(op, a, b));
     double value;
     if (second) {
