@@ -28,7 +28,7 @@ op_sort(Bench *b, jot_Var *out)
         out[0] = jot_sort(x, 1, false);
         return 1;
     }
-    jot_topk(x, 10, 1, true, &out[0], &out[1]);
+    jot_topk(x, 1, 10, true, &out[0], &out[1]);
     return 2;
 }
 
@@ -38,7 +38,7 @@ op_scatter_add(Bench *b, jot_Var *out)
     jot_Var x = work_normal(b, 0, JOT_SHAPE(4096, 256));
     jot_Var y = work_normal(b, 1, JOT_SHAPE(8192, 256)), at = work_labels(b, 2, 8192, 4096);
 
-    at = jot_broadcast(at, JOT_SHAPE(8192, 256), JOT_DIMS(1));
+    at = jot_broadcast(at, JOT_SHAPE(8192, 256), JOT_INTS(1));
     out[0] = jot_scatter_reduce(JOT_ADD, x, at, y, 0);
     return 1;
 }
@@ -56,7 +56,7 @@ op_image(Bench *b, jot_Var *out)
         y = jot_grid_sample(x, jot_offset(jot_scale(work_uniform(b, 1, JOT_SHAPE(8, 56, 56, 2)), 2),
                                           -1), &linear);
     else if (b->work->a[0] == 3)
-        y = jot_pad_edges(x, JOT_DIMS(1, 1), JOT_DIMS(1, 1), JOT_PAD_REFLECT);
+        y = jot_pad_edges(x, JOT_INTS(1, 1), JOT_INTS(1, 1), JOT_PAD_REFLECT);
     else
         y = jot_adaptive_avg_pool(work_normal(b, 2, JOT_SHAPE(8, 64, 112, 112)), JOT_SHAPE(50, 50));
     return done(b, y, 1, &x, out);
@@ -130,7 +130,7 @@ op_ctc(Bench *b, jot_Var *out)
 
     labels = jot_reshape(jot_offset(labels, 1), JOT_SHAPE(16, 10));
     out[0] = jot_ctc_loss(jot_log_softmax(x, 2), labels, times, lengths, 0, JOT_REDUCTION_SUM);
-    jot_grad(out[0], &x, 1, out + 1);
+    jot_grad(out[0], JOT_VARS(x), out + 1);
     return 2;
 }
 

@@ -306,7 +306,7 @@ linalg_cholesky(jot_Var a)
     for (int j = 0; j < blocks; j++)
         panel[j] = linalg_panel(a, block, j, panel, panel + blocks);
     for (int j = 1; j < blocks; j++)
-        panel[j] = jot_pad(panel[j], JOT_DIMS(0, j * block, 0), JOT_DIMS(0, 0, 0), 0);
+        panel[j] = jot_pad(panel[j], JOT_INTS(0, j * block, 0), JOT_INTS(0, 0, 0), 0);
     return jot_concat(jot_vars(blocks, panel), 2);
 }
 

@@ -137,10 +137,10 @@ slope(jot_Ctx *c, Op op, int n, const double *at, bool second, double *by)
     jot_Var y = weighed(apply(op, a, b));
     double value;
     if (second) {
-        jot_grad(y, &x, 1, &g);
+        jot_grad(y, JOT_VARS(x), &g);
         y = weighed(jot_square(g));
     }
-    jot_grad(y, &x, 1, &g);
+    jot_grad(y, JOT_VARS(x), &g);
     jot_run(c, JOT_VARS(y, g));
     value = jot_item(y);
     CHECK(jot_copy(g, by, (size_t)(n * (n + 2)) * sizeof *by), "%s: %s", op_names[op],
