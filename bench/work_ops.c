@@ -113,7 +113,7 @@ static int
 op_attention(Bench *b, jot_Var *out)
 {
     jot_Var in[3], mask = work_normal(b, 3, JOT_SHAPE(8, 1, 256, 256));
-    jot_Attention how = {.mask = &mask};
+    jot_Attention how = {.mask = mask};
 
     for (int i = 0; i < 3; i++)
         in[i] = work_normal(b, i, JOT_SHAPE(8, 8, 256, 64));
@@ -147,7 +147,7 @@ op_adamw(Bench *b, jot_Var *out)
         }
         b->optim[0] = jot_adamw(jot_vars(m->n, m->p), 1e-5, 0.9, 0.999, 1e-8, 0.01);
     }
-    jot_step(b->optim[0], g->p);
+    jot_step(b->optim[0], jot_vars(m->n, g->p));
     out[0] = m->p[0];
     return 1;
 }

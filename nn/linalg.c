@@ -161,8 +161,8 @@ linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
     const LinalgKernel *k = &linalg_kernels[general][jot_dtype(a) == JOT_F64];
     jot_CodeScalar scalars[4] = {{"factor", factor}, {"unit", unit}, {"count", (double)count},
                                  {"n", (double)n}};
-    jot_CodeOut outs[3] = {{"w", JOT_F32, {0, NULL}, 0}, {"x", JOT_F32, {0, NULL}, 0},
-                           {"pivots", jot_dtype(a), JOT_SHAPE(count, n), -1}};
+    jot_CodeOut outs[3] = {{.name = "w", .like = "a"}, {.name = "x", .like = "a"},
+                           {.name = "pivots", .dtype = jot_dtype(a), .shape = JOT_SHAPE(count, n)}};
     jot_Code code = {.name = general ? "inverse" : factor ? "cholesky" : "triangular inverse",
                      .inputs = 1, .in = &in, .in_names = in_names, .outputs = general ? 3 : 2,
                      .out = outs, .scalars = 4, .scalar = scalars, .parallel = "a_0",
@@ -350,7 +350,7 @@ linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
             jot_Var all = jot_concat(jot_vars(step, lower ? x : x + j + 1), 1);
             r = jot_sub(r, jot_matmul(linalg_part(t, at, rows, done, ndone), all));
         }
-        x[j] = jot_matmul(j < whole ? jot_select(inverse[0], 1, j) : jot_select(inverse[1], 1, 0), r);
+        x[j] = jot_matmul(jot_select(inverse[j >= whole], 1, j < whole ? j : 0), r);
     }
     return jot_concat(jot_vars(blocks, x), 1);
 }

@@ -190,7 +190,7 @@ test_reshapes(const char *backend)
         jot_Ctx *c = open_on(backend, 1, NULL, NULL);
         jot_Var x = numbers(c, JOT_SHAPE(4, 6, 35), 1, false);
         jot_Var s = jot_offset(jot_sum(x, JOT_DIMS(2)), 1);
-        jot_Var y = way == TURNED ? jot_transpose(s, JOT_DIMS(1, 0))
+        jot_Var y = way == TURNED ? jot_transpose(s, JOT_INTS(1, 0))
                                   : jot_reshape(s, JOT_SHAPE(8, 3));
         float got[24];
         const float *v = jot_data(x);

@@ -133,7 +133,8 @@ static double
 slope(jot_Ctx *c, Op op, int n, const double *at, bool second, double *by)
 {
     jot_Var x = jot_array(c, JOT_F64, JOT_SHAPE(n, n + 2), at), g;
-    jot_Var a = jot_unsqueeze(jot_narrow(x, 1, 0, n), 0), b = jot_unsqueeze(jot_narrow(x, 1, n, 2), 0);
+    jot_Var a = jot_unsqueeze(jot_narrow(x, 1, 0, n), 0);
+    jot_Var b = jot_unsqueeze(jot_narrow(x, 1, n, 2), 0);
     jot_Var y = weighed(apply(op, a, b));
     double value;
     if (second) {
