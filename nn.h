@@ -388,7 +388,7 @@ JOT_API jot_Var jot_bernoulli(jot_Var p); /* 1 with probability p, else 0; of p'
 JOT_API jot_Var jot_randint(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t lo,
                             int64_t hi);
 JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double rate);
-/* Normal, between lo and hi (which may be infinite), some of it within 6 deviations of mean. */
+/* Normal, between lo and hi, which may be infinite; up to 10^9 deviations from mean. */
 JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
                                      double deviation, double lo, double hi);
 JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */
