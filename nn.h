@@ -273,7 +273,7 @@ JOT_API jot_Var jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double
 JOT_API bool jot_meshgrid(jot_Vars vectors, jot_Var *grids);
 
 /* Elements at places that are data. As in jot_take a place outside x gives 0, or takes nothing,
- * and negative ones do not count from the end. index: integers. */
+ * or with jot_Config.check fails, and negative ones do not count from the end. index: integers. */
 /* out[i, j, ...] = x[i, index[i, j, ...], ...], the index in dimension dim: of x's rank, and no
  * further than x elsewhere. */
 JOT_API jot_Var jot_take_along(jot_Var x, jot_Var index, int dim);
@@ -286,6 +286,14 @@ JOT_API jot_Var jot_scatter(jot_Var x, jot_Var index, jot_Var y, int dim);
 JOT_API jot_Var jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y, int dim);
 JOT_API jot_Var jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y);
 JOT_API jot_Var jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y);
+
+/* x with value, of its rank and no larger, from start on (negative: from the end): in x's dtype, of
+ * which the gradient goes to both. start is data, so another one is no other plan; as a variable
+ * (rank) of integers, which jot_compile may have for an input, what falls outside x is dropped. */
+JOT_API jot_Var jot_update_slice(jot_Var x, jot_Ints start, jot_Var value);
+JOT_API jot_Var jot_update_slice_at(jot_Var x, jot_Var start, jot_Var value);
+/* jot_assign of it to target, whose memory it is made in. */
+JOT_API bool jot_assign_slice(jot_Var target, jot_Ints start, jot_Var value);
 
 /* (n): how many of x (integers) are 0, 1, ..., or the sum of their weights (of x's shape; none: 1,
  * and the result i64); others are not counted. */

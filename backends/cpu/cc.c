@@ -86,6 +86,10 @@ jot_cc_open(Backend *backend, jot_Ctx *ctx, bool ask, HostChild *child, char *wh
         return JOT_EDEVICE;
     }
     jot_library_close(ctx, program);
+    if (ctx->config.no_programs) {
+        snprintf(why, why_nbytes, "no_programs forbids a compiler that is one");
+        return JOT_EDEVICE;
+    }
     if (!(seconds > 0) || *end) {
         snprintf(why, why_nbytes, "JOT_CC_SECONDS is \"%.40s\", where seconds above 0 are asked",
                  limit);
