@@ -25,7 +25,7 @@ endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
-ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user nn nn/image nn/loss expr fuse prelude ccode/ir ccode/build ccode/rewrite \
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c)
@@ -37,7 +37,7 @@ NO_EXPORT = plan/function/export.c io/export.c
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h expr.h $(wildcard nn/*.h nn/*/*.h expr/*.h)
+NNHDR   = nn.h layer.h expr.h $(wildcard nn/*.h nn/*/*.h expr/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h))
 OBJ     = $(SRC:%.c=$(B)/%.o)
@@ -234,11 +234,11 @@ layers:
 	@tools/layers.sh
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h nn.h expr.h
+$(B)/dist/jot.h: core.h nn.h layer.h expr.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/; nn\.h and.*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h expr.h | \
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "\(core\|nn\)/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)

@@ -279,6 +279,11 @@ JOT_API jot_Var jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double s
 JOT_API jot_Var jot_uniform(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API jot_Var jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API void jot_seed(jot_Ctx *ctx, uint64_t seed); /* a new seed; k starts at 0 again */
+/* Where the generator stands: its seed and the k of the next random variable. Set back, it draws
+ * the same numbers again. All 0 for ctx NULL. */
+typedef struct { uint64_t seed, k; } jot_RandomState;
+JOT_API jot_RandomState jot_random_state(const jot_Ctx *ctx);
+JOT_API void jot_set_random_state(jot_Ctx *ctx, jot_RandomState state);
 
 /* Scopes own handles: those made between push and pop end with the pop. jot_keep moves v to the
  * enclosing scope (each call one level out) and returns it. Memory alone limits the depth: where it
@@ -671,6 +676,8 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
 
 /* ---- seeing ------------------------------------------------------------------------------- */
 
+/* Hand a text to the log hook, if there is one. */
+JOT_API void jot_print_text(jot_Ctx *ctx, const char *text, size_t nbytes);
 /* Print the graph from which vars are computed, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
 
