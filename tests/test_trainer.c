@@ -605,7 +605,7 @@ main(void)
     check_first_values();
     check_generator();
     for (int guarded = 0; guarded < 2; guarded++) {
-        check_launch(6, 1, guarded);
+        check_launch(4, 1, guarded);
         check_launch(24, 3, guarded);
     }
     for (int b = 0; b < 2; b++) {
