@@ -680,6 +680,12 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
 JOT_API void jot_print_text(jot_Ctx *ctx, const char *text, size_t nbytes);
 /* Print the graph from which vars are computed, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
+/* Where a NaN or an infinity comes from: what vars and pending assignments need is evaluated
+ * operator by operator, in order, and nothing that is pending runs. The first operator that makes
+ * one out of numbers is told through the log hook, with the elements of its inputs (shapes, ranges,
+ * how many are not numbers), and its result returned; an empty handle: none does. For a step that
+ * was built (again, by jot_set_random_state) and has not run. */
+JOT_API jot_Var jot_trace_nan(jot_Ctx *ctx, jot_Vars vars);
 
 /* ---- profile ------------------------------------------------------------------------------ */
 
