@@ -237,7 +237,7 @@ dist: $(B)/dist/jot.c $(B)/dist/jot.h
 $(B)/dist/jot.h: core.h nn.h layer.h expr.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  sed 's/core\.h/jot.h/g; s/; nn\.h and.*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
+	  sed 's/core\.h/jot.h/g; s/; nn\.h, .*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
 	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "\(core\|nn\)/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk

@@ -279,7 +279,7 @@ check_launch(int params, int most, bool guarded)
     jot_Var p[PARAMS], g[PARAMS], when;
     jot_Optim o;
     for (int k = 0; k < params; k++) {
-        char name[8];
+        char name[16];
         snprintf(name, sizeof name, "p%d", k);
         p[k] = jot_net_param(m, name, JOT_SHAPE(8, 1 + k % 3), NULL);
     }
