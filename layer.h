@@ -3,7 +3,7 @@
  *     static jot_Var
  *     network(jot_Net m, jot_Var x)
  *     {
- *         x = jot_relu(jot_nn_conv(m, "conv", x, 16, JOT_DIMS(3, 3), NULL, NULL));
+ *         x = jot_relu(jot_nn_conv(m, "conv", x, 16, JOT_INTS(3, 3), NULL, NULL));
  *         x = jot_nn_dropout(m, jot_flatten(x, 1, -1), 0.1);
  *         return jot_nn_linear(m, "out", x, 10, NULL);
  *     }
@@ -140,7 +140,7 @@ typedef struct {
     int layers;              /* 0: 1 */
     bool both, no_bias, relu;
     double dropout;          /* between layers */
-    const jot_Var *lengths;  /* as jot_Cell's */
+    jot_Var lengths;         /* as jot_Cell's */
     jot_Var *h, *c;          /* (layers x directions, b, width): states before the first step, then
                                 those after the last; NULL: zeros, and nobody asks */
     jot_Init weight;
@@ -153,20 +153,20 @@ JOT_API jot_Var jot_nn_rnn(jot_Net net, const char *name, jot_Var x, int64_t wid
 typedef struct {
     int heads, kv_heads;     /* kv_heads 0: heads; it divides heads, which divides w */
     bool causal, no_bias;
-    const jot_Var *mask;     /* as jot_Attention's */
+    jot_Var mask;            /* as jot_Attention's */
     double dropout;          /* of weights, in training */
     double rotary;           /* base of jot_rotary of q and k at 0, 1, ...; 0: none */
     jot_Init weight;
 } jot_MultiHead;
-JOT_API jot_Var jot_nn_attention(jot_Net net, const char *name, jot_Var x, const jot_Var *memory,
-                                 const jot_MultiHead *how);
+JOT_API jot_Var jot_nn_attention(jot_Net net, const char *name, jot_Var x, jot_Var memory,
+                                 const jot_MultiHead *how); /* memory jot_none(): itself */
 
 /* A block of a transformer, x (b, t, w): an encoder's, or with memory a decoder's.
  *     x + self_attn(x), norm1;  x + multihead_attn(x, memory), norm2;  x + linear2(act(linear1 x)),
  *     norm2 or norm3;  norm_first: x + self_attn(norm1 x), and so on */
 typedef struct {
     jot_MultiHead self;             /* heads, too, of both */
-    const jot_Var *memory, *memory_mask;
+    jot_Var memory, memory_mask;    /* an empty handle: none */
     int64_t hidden;                 /* width of linear1; 0: 4 w */
     jot_Var (*act)(jot_Var);        /* NULL: jot_relu */
     bool norm_first;

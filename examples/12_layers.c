@@ -12,14 +12,14 @@
 #include "common/digits.h"
 #include "layer.h"
 
-enum { BATCH = 100, CLASSES = 10 };
+enum { BATCH = 100, CLASSES = 10, PIXELS = BATCH * DIGIT_PIXELS * (int)sizeof(float) };
 
 static jot_Var
 stage(jot_Net m, int k, jot_Var x, int64_t channels)
 {
     static const jot_PoolNd half = {.size = {2, 2}};
     jot_net_enter(m, "stage", k);
-    x = jot_nn_conv(m, "conv", x, channels, JOT_DIMS(3, 3), NULL, NULL);
+    x = jot_nn_conv(m, "conv", x, channels, JOT_INTS(3, 3), NULL, NULL);
     x = jot_max_pool(jot_relu(jot_nn_batch_norm(m, "norm", x, NULL)), &half);
     jot_net_exit(m);
     return x;
@@ -54,7 +54,8 @@ right(jot_Func eval, const Digits *d)
     int64_t read[BATCH];
     int n = 0;
     for (int from = 0; from + BATCH <= d->n; from += BATCH) {
-        jot_call(eval, (const void *[]){batch(d, NULL, from, labels)}, (void *[]){read});
+        jot_call(eval, JOT_INS(JOT_IN(batch(d, NULL, from, labels), PIXELS)),
+                 JOT_OUTS(JOT_OUT(read, sizeof read)));
         for (int k = 0; k < BATCH; k++)
             n += read[k] == labels[k];
     }
@@ -75,7 +76,7 @@ train(jot_Ctx *c, jot_DType compute, const Digits *digits, const Digits *held_ou
     jot_train_step(t, loss);
     jot_Func step = jot_compile(c, JOT_VARS(x, y), JOT_VARS(loss));
     jot_net_train(m, false);
-    jot_Func eval = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_argmax(network(m, x), 1)));
+    jot_Func eval = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_argmax(network(m, x), JOT_DIMS(1))));
     jot_net_print(m);
 
     int per_epoch = digits->n / BATCH, steps = epochs * per_epoch;
@@ -90,7 +91,8 @@ train(jot_Ctx *c, jot_DType compute, const Digits *digits, const Digits *held_ou
         }
         const float *pixels = batch(digits, order, k % per_epoch * BATCH, labels);
         jot_trainer_lr(t, jot_lr_one_cycle(4e-3, k, steps, 0.3, 0.1, 0.01));
-        jot_call(step, (const void *[]){pixels, labels}, (void *[]){&value});
+        jot_call(step, JOT_INS(JOT_IN(pixels, PIXELS), JOT_IN(labels, sizeof labels)),
+                 JOT_OUTS(JOT_OUT(&value, sizeof value)));
         if ((k + 1) % 100 == 0 || k + 1 == steps)
             printf("step %d of %d: loss %.4f\n", k + 1, steps, value);
     }

@@ -316,7 +316,7 @@ emit_cond(Expr *e, int id, unsigned names, jot_DType want)
     test = emit_value(e, n->a, c->index ? names : c->names, JOT_F32);
     if (e->bad || !emit_pair(e, n->b, n->c, names, want, v))
         return emit_none;
-    return jot_select(test, v[0], v[1]);
+    return jot_where(test, v[0], v[1]);
 }
 
 /* ---- values ------------------------------------------------------------------------------- */
@@ -517,5 +517,5 @@ jot_expr_emit(Expr *e)
         return emit_scatter(e, v);
     for (k = e->nplaces; k < e->nnames; k++)
         dims[n++] = e->axis[k];
-    return jot_reduce(e->op, v, jot_ints(n, dims), false);
+    return jot_reduce(e->op, v, jot_dims(n, dims, false));
 }

@@ -159,8 +159,8 @@ index_last(jot_Var x, jot_Var place, jot_Var y, jot_Strs back)
                                    JOT_VARS(place));
     jot_Var hit = jot_ge(place, nn_zero(place));
     for (int d = jot_rank(hit); d < jot_rank(x); d++)
-        hit = jot_expand(hit, d);
-    return jot_select(hit, value, x);
+        hit = jot_unsqueeze(hit, d);
+    return jot_where(hit, value, x);
 }
 
 jot_Var
@@ -253,16 +253,17 @@ index_count(jot_Var at, jot_Var weight, int64_t n)
 }
 
 jot_Var
-jot_bincount(jot_Var x, const jot_Var *weight, int64_t n)
+jot_bincount(jot_Var x, jot_Var weight, int64_t n)
 {
     static const char op[] = "bincount";
     if (!jot_check(x.ctx, x, op, "x") || !nn_integer(x, op, "x") ||
-        (weight && !nn_same(x.ctx, *weight, x, op, "weight", "x")) ||
+        (nn_given(weight) && !nn_same(x.ctx, weight, x, op, "weight", "x")) ||
         !nn_least(x.ctx, (double)n, 0, op, "n"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    jot_Var w = weight ? *weight : jot_full_int(x.ctx, JOT_I64, jot_shape(x), 1);
-    return jot_leave(x.ctx, index_count(x, w, n));
+    if (!nn_given(weight))
+        weight = jot_full_int(x.ctx, JOT_I64, jot_shape(x), 1);
+    return jot_leave(x.ctx, index_count(x, weight, n));
 }
 
 jot_Var
@@ -279,7 +280,7 @@ jot_histogram(jot_Var x, int64_t bins, double lo, double hi)
     jot_Var bin = jot_floor(jot_scale(jot_offset(wide, -lo), (double)bins / (hi - lo)));
     jot_Var last = jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), bins - 1); /* hi is of it */
     bin = jot_minimum(jot_cast(bin, JOT_I64), last);
-    bin = jot_select(inside, bin, jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), -1));
+    bin = jot_where(inside, bin, jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), -1));
     return jot_leave(x.ctx, index_count(bin, jot_full_int(x.ctx, JOT_I64, jot_shape(x), 1), bins));
 }
 

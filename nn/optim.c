@@ -318,7 +318,7 @@ optim_lamb(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
     jot_Var long_s = jot_sum(jot_square(nn_wide(step)), JOT_ALL_DIMS);
     jot_Var none = jot_eq(jot_mul(long_p, long_s), nn_zero(long_p));
     jot_Var one = nn_number(long_p, 1);
-    jot_Var trust = jot_sqrt(jot_select(none, one, jot_div(long_p, long_s)));
+    jot_Var trust = jot_sqrt(jot_where(none, one, jot_div(long_p, long_s)));
     next[0] = jot_sub(now[0], optim_times(step, jot_mul(trust, optim_as(o->lr, trust))));
 }
 
@@ -478,9 +478,8 @@ optim_rates(OptimRecord *o, double times)
     o->rate = jot_div(top, jot_offset(jot_neg(next[0]), 1));
 }
 
-/* when NULL: always */
 static bool
-optim_build(OptimRecord *o, const jot_Var *grads, const jot_Var *when)
+optim_build(OptimRecord *o, const jot_Var *grads, jot_Var when)
 {
     jot_Var *now = o->var, *next = o->var + o->count;
     if (o->kind->corrected) {
@@ -494,46 +493,52 @@ optim_build(OptimRecord *o, const jot_Var *grads, const jot_Var *when)
         o->is.decay = o->own[k].decay;
         o->kind->step(o, now, next, grads[k]);
     }
-    for (int k = 0; k < o->count && when; k++)
-        o->var[o->count + k] = jot_select(*when, o->var[o->count + k], o->var[k]);
+    for (int k = 0; k < o->count && nn_given(when); k++)
+        o->var[o->count + k] = jot_where(when, o->var[o->count + k], o->var[k]);
     return jot_assign_all(jot_vars(o->count, o->var), jot_vars(o->count, o->var + o->count));
 }
 
+/* when an empty handle: always */
 static bool
-optim_step(jot_Optim optim, const jot_Var *grads, const jot_Var *when, const char *op)
+optim_step(jot_Optim optim, jot_Vars grads, jot_Var when, const char *op)
 {
     OptimRecord *o = optim_record(optim, op);
     bool fine = o != NULL;
     if (!o)
         return false;
-    if (o->n && !grads)
+    if (grads.n != o->n)
+        return jot_raise(o->ctx, JOT_ERANGE, "%s: grads: %d asked, one for each parameter, %d "
+                         "found", op, o->n, grads.n), false;
+    if (o->n && !grads.v)
         return jot_raise(o->ctx, JOT_EUSE, "%s: grads is NULL", op), false;
     for (int k = 0; k < o->n && fine; k++)
-        fine = optim_grad_ok(o, k, grads[k]);
-    if (fine && when && (fine = jot_check(o->ctx, *when, op, "when"))
-        && (jot_dtype(*when) != JOT_BOOL || jot_rank(*when) != 0)) {
-        jot_raise(o->ctx, JOT_EDTYPE, "%s: when: a bool of rank 0 asked, %s of rank %d found", op,
-                  jot_dtype_name(jot_dtype(*when)), jot_rank(*when));
-        fine = false;
-    }
+        fine = optim_grad_ok(o, k, grads.v[k]);
     if (!fine)
         return false;
     jot_push(o->ctx);
-    fine = optim_build(o, grads, when);
+    fine = optim_build(o, grads.v, when);
     jot_pop(o->ctx);
     return fine;
 }
 
 bool
-jot_step(jot_Optim optim, const jot_Var *grads)
+jot_step(jot_Optim optim, jot_Vars grads)
 {
-    return optim_step(optim, grads, NULL, "step");
+    return optim_step(optim, grads, jot_none(), "step");
 }
 
 bool
-jot_step_if(jot_Optim optim, const jot_Var *grads, jot_Var when)
+jot_step_if(jot_Optim optim, jot_Vars grads, jot_Var when)
 {
-    return optim_step(optim, grads, &when, "step_if");
+    OptimRecord *o = optim_record(optim, "step_if");
+    if (!o || !jot_check(o->ctx, when, "step_if", "when"))
+        return false;
+    if (jot_dtype(when) != JOT_BOOL || jot_rank(when) != 0) {
+        jot_raise(o->ctx, JOT_EDTYPE, "step_if: when: a bool of rank 0 asked, %s of rank %d found",
+                  jot_dtype_name(jot_dtype(when)), jot_rank(when));
+        return false;
+    }
+    return optim_step(optim, grads, when, "step_if");
 }
 
 void
@@ -541,7 +546,7 @@ jot_set_lr(jot_Optim optim, double lr)
 {
     OptimRecord *o = optim_record(optim, "set_lr");
     if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, false))
-        jot_set(o->lr0, &lr);
+        jot_set(o->lr0, &lr, sizeof lr);
 }
 
 bool

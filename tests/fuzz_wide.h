@@ -173,7 +173,7 @@ wide_partner(Prog *p, Val a)
         if (a.real && a.bits < ROUNDS)
             a.bits += log2_up(jot_extent(a.v, (int)d));
         a.mag += log2_up(jot_extent(a.v, (int)d));
-        a.v = jot_reduce(JOT_ADD, a.v, jot_ints(1, &d), true);
+        a.v = jot_reduce(JOT_ADD, a.v, jot_dims(1, &d, true));
         if (a.real && (a.bits > p->cap || a.bits >= ROUNDS))
             a.bits = ROUNDS;
     }
@@ -189,7 +189,7 @@ wide_whole_binary(Prog *p, jot_Var x, jot_Var y)
         jot_bit_xor, jot_shift_left, jot_shift_right};
     int k = draw(p, 20);
 
-    put(p, k < 19 ? f[k](x, y) : jot_select(x, y, jot_bit_not(y)), 1, 0);
+    put(p, k < 19 ? f[k](x, y) : jot_where(x, y, jot_bit_not(y)), 1, 0);
 }
 
 static void
@@ -214,7 +214,7 @@ wide_binary(Prog *p)
     case 6: if (2 * b.mag < p->room) put(p, jot_atan2(x, beyond_one(y)), ROUNDS, 2); break;
     case 7: put(p, jot_logaddexp(x, y), ROUNDS, mag + 1); break;
     case 8: put(p, jot_pow(jot_offset(jot_square(jot_tanh(x)), 1), jot_tanh(y)), ROUNDS, 1); break;
-    case 9: put(p, jot_select(jot_lt(p->in[0], jot_full(p->c, jot_dtype(p->in[0]), JOT_SHAPE(), 1)),
+    case 9: put(p, jot_where(jot_lt(p->in[0], jot_full(p->c, jot_dtype(p->in[0]), JOT_SHAPE(), 1)),
                               jot_scalar(p->c, jot_dtype(x), 2), jot_scalar(p->c, jot_dtype(x), 3)),
                    3, 2); break;
     case 10: /* as the user writes it, where there is a compiler */
@@ -229,8 +229,8 @@ wide_binary(Prog *p)
     case 12: put(p, jot_minimum(x, y), bits, mag); break;
     case 13: put(p, jot_fmax(x, y), bits, mag); break;
     case 14: put(p, jot_fmin(x, y), bits, mag); break;
-    case 15: put(p, jot_select(jot_lt(x, y), y, jot_neg(x)), bits, mag); break;
-    case 16: put(p, jot_select(jot_ne(x, y), x, jot_add(y, two)), bits + 3, mag + 2); break;
+    case 15: put(p, jot_where(jot_lt(x, y), y, jot_neg(x)), bits, mag); break;
+    case 16: put(p, jot_where(jot_ne(x, y), x, jot_add(y, two)), bits + 3, mag + 2); break;
     case 17: put(p, jot_mod(x, two), a.bits + 1, 1); break;
     case 18: put(p, jot_fmod(x, two), a.bits, 1); break;
     case 19: put(p, jot_floordiv(x, two), a.bits + 1, a.mag + 1); break;
@@ -247,35 +247,35 @@ wide_reduce(Prog *p)
     int64_t dims[JOT_MAX_RANK], n = 1;
     int rank = jot_rank(x), k, m = 0, grow;
     bool keep = draw(p, 2) != 0;
-    jot_Ints list;
+    jot_Dims list;
 
     for (k = 0; k < rank; k++)
         if (draw(p, 2)) {
             dims[m++] = draw(p, 3) ? k : k - rank;
             n *= jot_extent(x, k);
         }
-    list = jot_ints(m, dims);
+    list = jot_dims(m, dims, keep);
     grow = log2_up(n);
     if (!a.real) {
         static const jot_ReduceOp all[] = {JOT_ADD, JOT_MUL, JOT_AND, JOT_OR, JOT_XOR, JOT_BITAND,
                                            JOT_BITOR, JOT_BITXOR, JOT_MAX, JOT_MIN};
 
-        put(p, jot_reduce(all[draw(p, n ? 10 : 8)], x, list, keep), 1, 0);
+        put(p, jot_reduce(all[draw(p, n ? 10 : 8)], x, list), 1, 0);
         return;
     }
     switch (draw(p, exact(a) && n ? 11 : 7)) {
-    case 0: case 1: put(p, jot_reduce(JOT_ADD, x, list, keep), a.bits + grow, a.mag + grow); break;
-    case 2: put(p, jot_reduce(JOT_MEAN, x, list, keep), ROUNDS, a.mag); break;
-    case 3: if (n <= 4) put(p, jot_reduce(JOT_MUL, x, list, keep), ROUNDS, a.mag * 4); break;
+    case 0: case 1: put(p, jot_reduce(JOT_ADD, x, list), a.bits + grow, a.mag + grow); break;
+    case 2: put(p, jot_reduce(JOT_MEAN, x, list), ROUNDS, a.mag); break;
+    case 3: if (n <= 4) put(p, jot_reduce(JOT_MUL, x, list), ROUNDS, a.mag * 4); break;
     case 4:
         if (n > 1 && 2 * a.mag < p->room)
             put(p, jot_variance(x, list), ROUNDS, 2 * a.mag + 1);
         break;
     case 5: if (rank) put(p, jot_softmax(x, draw(p, rank)), ROUNDS, 0); break;
     case 6: if (rank) put(p, jot_log_softmax(x, draw(p, rank)), ROUNDS, a.mag + 4); break;
-    case 7: put(p, jot_reduce(JOT_MAX, x, list, keep), a.bits, a.mag); break;
-    case 8: put(p, jot_reduce(JOT_MIN, x, list, keep), a.bits, a.mag); break;
-    case 9: if (rank && jot_nelem(x)) put(p, jot_argmax(x, draw(p, rank)), 1, 0); break;
+    case 7: put(p, jot_reduce(JOT_MAX, x, list), a.bits, a.mag); break;
+    case 8: put(p, jot_reduce(JOT_MIN, x, list), a.bits, a.mag); break;
+    case 9: if (rank && jot_nelem(x)) put(p, jot_argmax(x, JOT_DIMS(draw(p, rank))), 1, 0); break;
     default: put(p, draw(p, 2) ? jot_any(x, list) : jot_all(x, list), 1, 0);
     }
 }
@@ -364,7 +364,7 @@ wide_map(Prog *p)
         jot_Var m = jot_reindex_reduce_ex(op, a.v, jot_ints(ry, shape), jot_strs(ry, index),
                                           jot_strs(n, when), jot_vars(1, &p->index));
 
-        put(p, jot_select(jot_isnan(m), jot_zeros(p->c, jot_dtype(m), JOT_SHAPE()), m),
+        put(p, jot_where(jot_isnan(m), jot_zeros(p->c, jot_dtype(m), JOT_SHAPE()), m),
             ROUNDS, a.mag);
         return;
     }
@@ -383,7 +383,7 @@ wide_form(Prog *p)
     jot_Var two[2];
 
     switch (draw(p, 10)) {
-    case 0: put(p, jot_expand(a.v, draw(p, rank + 1)), a.bits, a.mag); break;
+    case 0: put(p, jot_unsqueeze(a.v, draw(p, rank + 1)), a.bits, a.mag); break;
     case 1: /* a rank as high as may be, mostly of ones */
         for (k = 0; k < 12; k++)
             x[k] = 1;
@@ -595,7 +595,7 @@ fuzz_wide(Prog *p, jot_Ctx *c, uint64_t seed, bool all64, jot_Var *out)
             v = draw(p, 2) ? jot_mul(v, v) : jot_scale(v, 1.5);
             loss = jot_add(loss, jot_sum(v, JOT_ALL_DIMS));
         }
-    if (jot_grad(loss, p->in, 5, out + n)) {
+    if (jot_grad(loss, jot_vars(5, p->in), out + n)) {
         n += 5;
         if (!draw(p, 4) && !p->user) { /* whose slopes have none */
             jot_Var l2 = jot_scalar(c, float_of(p, JOT_F32), 0);
@@ -605,7 +605,7 @@ fuzz_wide(Prog *p, jot_Ctx *c, uint64_t seed, bool all64, jot_Var *out)
 
                 l2 = jot_add(l2, jot_sum(jot_square(t), JOT_ALL_DIMS));
             }
-            if (jot_grad(l2, p->in, 5, out + n))
+            if (jot_grad(l2, jot_vars(5, p->in), out + n))
                 n += 5;
         }
     }

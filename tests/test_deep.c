@@ -65,7 +65,7 @@ larger(jot_Var x, jot_Var y)
 static jot_Var
 chosen(jot_Var x, jot_Var y)
 {
-    return jot_select(jot_gt(x, y), x, jot_neg(x));
+    return jot_where(jot_gt(x, y), x, jot_neg(x));
 }
 
 /* Of integers and bools, too: x - (x + 1) y is of -1, 0 and 1 where y is 0. */
@@ -93,7 +93,7 @@ static int
 graded(jot_Var x, jot_Var y, jot_Var *out)
 {
     out[0] = y;
-    jot_grad(jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS), &x, 1, &out[1]);
+    jot_grad(jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS), JOT_VARS(x), &out[1]);
     return 2;
 }
 
@@ -120,7 +120,7 @@ spread(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
 
     out[0] = jot_variance(chain(x, link), JOT_DIMS(1));
     out[1] = jot_softmax(chain(x, link), 1);
-    out[2] = jot_argmax(chain(x, link), 1);
+    out[2] = jot_argmax(chain(x, link), JOT_DIMS(1));
     return 3;
 }
 
@@ -230,7 +230,7 @@ gathered(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
     jot_Var x = drawn(c, dtype, JOT_SHAPE(30, 16), 1);
     jot_Var at = chain(drawn(c, JOT_I32, JOT_SHAPE(20), 2), link);
 
-    return graded(x, jot_gather(chain(x, link), jot_offset(at, 5), 0), out);
+    return graded(x, jot_take(chain(x, link), jot_offset(at, 5), 0), out);
 }
 
 static int
@@ -240,7 +240,7 @@ asked(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
     jot_Var ask = chain(drawn(c, dtype, JOT_SHAPE(1, 2, 20, 64), 2), link);
     jot_Pool pool = pool_of(3, 2, 1);
 
-    ask = jot_select(jot_gt(ask, jot_scale(ask, 0)), x, jot_neg(x));
+    ask = jot_where(jot_gt(ask, jot_scale(ask, 0)), x, jot_neg(x));
     return graded(x, jot_max_pool2d(ask, &pool), out);
 }
 
@@ -249,7 +249,7 @@ joined(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
 {
     jot_Var x = drawn(c, dtype, JOT_SHAPE(5, 40), 1), y = chain(x, link);
 
-    return graded(x, jot_concat(JOT_VARS(y, jot_flip(y, JOT_DIMS(1)), chain(y, link)), 0), out);
+    return graded(x, jot_concat(JOT_VARS(y, jot_flip(y, JOT_INTS(1)), chain(y, link)), 0), out);
 }
 
 /* ---- checks --------------------------------------------------------------------------------- */

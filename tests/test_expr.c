@@ -166,7 +166,8 @@ slopes(const char *what, const char *text, const char *names, jot_Vars x)
     V w = numbers(jot_shape(jot_expr(ctx, text, names, x)), 99), g[3], nudged[3];
     int k;
 
-    CHECK(jot_grad(jot_sum(jot_mul(jot_expr(ctx, text, names, x), w), JOT_ALL_DIMS), x.v, x.n, g),
+    CHECK(jot_grad(jot_sum(jot_mul(jot_expr(ctx, text, names, x), w), JOT_ALL_DIMS),
+                   jot_vars(x.n, x.v), g),
           "%s: %s", what, jot_message(ctx));
     for (k = 0; k < x.n && !jot_error(ctx); k++) {
         int64_t n = jot_nelem(x.v[k]), j;
@@ -258,7 +259,7 @@ test_hand(void)
     c = numbers(JOT_SHAPE(6, 2), 5);
     compare("chain", jot_einsum(ctx, "ij,jk,kl", JOT_VARS(a, b, c)), JOT_SHAPE(4, 2), h_chain,
             JOT_VARS(a, b, c));
-    b = jot_expand(b, 0);
+    b = jot_unsqueeze(b, 0);
     compare("ellipsis", jot_einsum(ctx, "ij,...jk,kl->il...", JOT_VARS(a, b, c)),
             JOT_SHAPE(4, 2, 1), h_chain, JOT_VARS(a, b, c));
     a = numbers(JOT_SHAPE(1), 10);

@@ -387,7 +387,8 @@ test_limits(void)
     CHECK(failed_with(c, JOT_ESHAPE, "zeros", "rank 17", ""), "rank 17");
     CHECK(!jot_ok(jot_zeros(c, JOT_I8, jot_ints(2, NULL))), "no shape");
     CHECK(failed_with(c, JOT_EUSE, "zeros", "shape is NULL", ""), "no shape");
-    CHECK(!jot_ok(jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(2)), jot_ints(1, NULL))), "no dims");
+    CHECK(!jot_ok(jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(2)), jot_dims(1, NULL, false))),
+          "no dims");
     CHECK(failed_with(c, JOT_EUSE, "sum", "dimensions is NULL", ""), "no dims");
     CHECK(!strcmp(jot_backend(NULL), "none") && !strcmp(jot_compilers(NULL), "none")
               && !jot_stats(NULL).plans && !jot_machine(NULL).cores && *jot_message(NULL), "no context");
@@ -608,7 +609,7 @@ script(jot_Ctx *c)
     jot_push(c);
     a = vector(c, 1);
     y = jot_add(jot_mul(p, jot_scalar(c, JOT_F64, 2)), jot_exp(a));
-    y = jot_select(jot_gt(y, a), y, jot_clamp(a, 0, 1));
+    y = jot_where(jot_gt(y, a), y, jot_clamp(a, 0, 1));
     jot_assign(p, jot_cast(y, JOT_F32));
     kept = jot_keep(jot_add(jot_param_of(y), jot_uniform(c, JOT_F16, JOT_SHAPE(2, 3))));
     jot_print_graph(c, JOT_VARS(kept));

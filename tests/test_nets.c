@@ -73,7 +73,7 @@ recurrent(jot_Net m, jot_Var x, jot_RnnKind kind, int layers, bool both, int how
     jot_Var l = jot_array(x.ctx, JOT_I32, JOT_SHAPE(2), lengths);
     jot_Var h = filled(x.ctx, jot_dtype(x), 8, JOT_SHAPE(2, 2, 5));
     jot_Rnn r = {.kind = kind, .layers = layers, .both = both, .no_bias = how == 1,
-                 .relu = kind == JOT_RNN, .lengths = how == 2 ? &l : NULL,
+                 .relu = kind == JOT_RNN, .lengths = how == 2 ? l : jot_none(),
                  .h = how == 3 ? &h : NULL};
     jot_Var y = jot_nn_rnn(m, "l", x, 5, &r);
     return how == 3 ? h : y;
@@ -83,7 +83,7 @@ static jot_Var
 attention(jot_Net m, jot_Var x, jot_MultiHead how, bool cross)
 {
     jot_Var memory = filled(x.ctx, jot_dtype(x), 8, JOT_SHAPE(2, 3, 8));
-    return jot_nn_attention(m, "l", x, cross ? &memory : NULL, &how);
+    return jot_nn_attention(m, "l", x, cross ? memory : jot_none(), &how);
 }
 
 static jot_Var
@@ -91,7 +91,7 @@ block(jot_Net m, jot_Var x, bool first, bool decoder)
 {
     jot_Var memory = filled(x.ctx, jot_dtype(x), 8, JOT_SHAPE(2, 3, 8));
     jot_Block how = {.self = {.heads = 2, .causal = decoder}, .hidden = 12, .norm_first = first,
-                     .act = first ? jot_gelu : NULL, .memory = decoder ? &memory : NULL};
+                     .act = first ? jot_gelu : NULL, .memory = decoder ? memory : jot_none()};
     return jot_nn_block(m, "l", x, &how);
 }
 
@@ -112,20 +112,20 @@ norm_eval(jot_Net m, jot_Var x)
     X(linear, JOT_SHAPE(2, 3, 4), jot_nn_linear(m, "l", x, 5, NULL)) \
     X(linear_plain, JOT_SHAPE(3, 4), jot_nn_linear(m, "l", x, 5, PLAIN)) \
     X(conv_1, JOT_SHAPE(2, 3, 7), \
-      jot_nn_conv(m, "l", x, 4, JOT_DIMS(3), CONV(.stride = {2}, .pad = {1}), NULL)) \
-    X(conv_2, IMAGE, jot_nn_conv(m, "l", x, 6, JOT_DIMS(3, 2), \
+      jot_nn_conv(m, "l", x, 4, JOT_INTS(3), CONV(.stride = {2}, .pad = {1}), NULL)) \
+    X(conv_2, IMAGE, jot_nn_conv(m, "l", x, 6, JOT_INTS(3, 2), \
                                  CONV(.stride = {2, 1}, .pad = {1}, .groups = 2), NULL)) \
     X(conv_3, JOT_SHAPE(1, 2, 4, 4, 4), \
-      jot_nn_conv(m, "l", x, 3, JOT_DIMS(2, 2, 2), NULL, PLAIN)) \
+      jot_nn_conv(m, "l", x, 3, JOT_INTS(2, 2, 2), NULL, PLAIN)) \
     X(transposed_1, JOT_SHAPE(2, 3, 4), \
-      jot_nn_conv_transpose(m, "l", x, 4, JOT_DIMS(3), \
+      jot_nn_conv_transpose(m, "l", x, 4, JOT_INTS(3), \
                             CONV(.stride = {2}, .pad = {1}, .out_pad = {1}), NULL)) \
     X(transposed_2, IMAGE, \
-      jot_nn_conv_transpose(m, "l", x, 6, JOT_DIMS(3, 3), \
+      jot_nn_conv_transpose(m, "l", x, 6, JOT_INTS(3, 3), \
                             CONV(.stride = {2, 2}, .pad = {1, 1}, .out_pad = {1, 1}, .groups = 2), \
                             NULL)) \
     X(transposed_3, JOT_SHAPE(1, 2, 2, 2, 2), \
-      jot_nn_conv_transpose(m, "l", x, 3, JOT_DIMS(2, 2, 2), CONV(.stride = {2, 2, 2}), NULL)) \
+      jot_nn_conv_transpose(m, "l", x, 3, JOT_INTS(2, 2, 2), CONV(.stride = {2, 2, 2}), NULL)) \
     X(batch_norm, IMAGE, jot_nn_batch_norm(m, "l", x, NULL)) \
     X(batch_norm_eval, IMAGE, norm_eval(m, x)) \
     X(instance_norm, IMAGE, jot_nn_instance_norm(m, "l", x, NULL)) \
@@ -209,7 +209,8 @@ check_layer(const RefLayer *r, jot_DType dtype, double most)
     compare(r->name, "y", y, r->ny, r->y, most);
     jot_Var loss = jot_sum(jot_mul(y, filled(c, dtype, 9, jot_shape(y))), JOT_ALL_DIMS);
     p[r->params] = x;
-    CHECK(jot_grad(loss, p, r->params + (r->ndx > 0), g), "%s: %s", r->name, jot_message(c));
+    CHECK(jot_grad(loss, jot_vars(r->params + (r->ndx > 0), p), g), "%s: %s", r->name,
+          jot_message(c));
     const double *want = r->grads;
     for (int j = 0; j < r->params; j++) {
         compare(r->name, r->names[j], g[j], jot_nelem(p[j]), want, most);
@@ -237,9 +238,9 @@ static jot_Var
 cnn(jot_Net m, jot_DType dtype)
 {
     jot_Var x = filled(m.state.ctx, dtype, 1, JOT_SHAPE(8, 1, 12, 12));
-    x = jot_nn_conv(m, "conv1", x, 8, JOT_DIMS(3, 3), NULL, NULL);
+    x = jot_nn_conv(m, "conv1", x, 8, JOT_INTS(3, 3), NULL, NULL);
     x = jot_max_pool(jot_relu(jot_nn_batch_norm(m, "bn1", x, NULL)), &half);
-    x = jot_nn_conv(m, "conv2", x, 16, JOT_DIMS(3, 3), NULL, NULL);
+    x = jot_nn_conv(m, "conv2", x, 16, JOT_INTS(3, 3), NULL, NULL);
     x = jot_mean(jot_relu(jot_nn_batch_norm(m, "bn2", x, NULL)), JOT_DIMS(2, 3));
     return jot_cross_entropy(jot_nn_linear(m, "fc", x, 10, NULL), labels(x.ctx, 8));
 }
@@ -260,7 +261,7 @@ vit(jot_Net m, jot_DType dtype)
 {
     jot_Block how = {.self = {.heads = 4}, .hidden = 64, .act = jot_gelu, .norm_first = true};
     jot_Var x = filled(m.state.ctx, dtype, 1, JOT_SHAPE(4, 3, 16, 16));
-    x = jot_nn_conv(m, "patch", x, 32, JOT_DIMS(4, 4), CONV(.stride = {4, 4}), NULL);
+    x = jot_nn_conv(m, "patch", x, 32, JOT_INTS(4, 4), CONV(.stride = {4, 4}), NULL);
     x = jot_swap(jot_flatten(x, 2, 3), 1, 2);
     x = jot_add(x, jot_net_param(m, "pos", JOT_SHAPE(16, 32), NULL));
     for (int k = 0; k < 2; k++) {
@@ -276,7 +277,7 @@ static jot_Var
 conv_norm(jot_Net m, const char *name, jot_Var x, int64_t out)
 {
     jot_net_enter(m, name, -1);
-    x = jot_nn_conv(m, "conv", x, out, JOT_DIMS(3, 3), CONV(.pad = {1, 1}), NULL);
+    x = jot_nn_conv(m, "conv", x, out, JOT_INTS(3, 3), CONV(.pad = {1, 1}), NULL);
     x = jot_nn_group_norm(m, "norm", x, 4, NULL);
     jot_net_exit(m);
     return jot_silu(x);
@@ -288,10 +289,10 @@ unet(jot_Net m, jot_DType dtype)
     jot_Var x = filled(m.state.ctx, dtype, 1, JOT_SHAPE(2, 1, 16, 16)), a, b;
     a = conv_norm(m, "down", x, 8);
     b = conv_norm(m, "deep", jot_max_pool(a, &half), 16);
-    b = jot_nn_conv_transpose(m, "up", b, 8, JOT_DIMS(2, 2), CONV(.stride = {2, 2}), NULL);
+    b = jot_nn_conv_transpose(m, "up", b, 8, JOT_INTS(2, 2), CONV(.stride = {2, 2}), NULL);
     b = conv_norm(m, "back", jot_concat(JOT_VARS(a, b), 1), 8);
-    b = jot_nn_conv(m, "out", b, 1, JOT_DIMS(1, 1), NULL, NULL);
-    return jot_mse(b, jot_flip(x, JOT_DIMS(3)));
+    b = jot_nn_conv(m, "out", b, 1, JOT_INTS(1, 1), NULL, NULL);
+    return jot_mse(b, jot_flip(x, JOT_INTS(3)));
 }
 
 static const struct {
@@ -327,7 +328,7 @@ check_net(const RefNet *r, jot_DType dtype, double most)
         jot_Var p[PARAMS], loss;
         jot_Func f = {NULL, 0, 0};
         double losses[REF_STEPS] = {0};
-        float single = 0;
+        float single = 0, zero = 0;
         jot_push(c);
         jot_net_train(m, false); /* makes parameters, and leaves running values alone */
         nets[which].loss(m, dtype);
@@ -348,7 +349,8 @@ check_net(const RefNet *r, jot_DType dtype, double most)
             }
             void *out = dtype == JOT_F64 ? (void *)&losses[k] : &single;
             if (compiled)
-                CHECK(jot_call(f, (const void *[]){(float[]){0}}, (void *[]){out}), "%s: %s",
+                CHECK(jot_call(f, JOT_INS(JOT_IN(&zero, sizeof zero)),
+                               JOT_OUTS(JOT_OUT(out, jot_dtype_nbytes(dtype)))), "%s: %s",
                       r->name, jot_message(c));
             else
                 losses[k] = jot_item(loss);

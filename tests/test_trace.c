@@ -92,7 +92,7 @@ check_on_purpose(const char *backend)
     traced(jot_attention(q, q, q, &causal), NULL, NULL, NULL);
     traced(jot_max_pool(ramp(c, JOT_F32, JOT_SHAPE(1, 2, 5, 5), -3, 1), &pool), NULL, NULL, NULL);
     never = jot_full(c, JOT_BOOL, JOT_SHAPE(), 0);
-    causal.mask = &never;
+    causal.mask = never;
     traced(jot_attention(q, q, q, &causal), "NaN", "sub", "infinite");
     jot_close(c);
 }

@@ -132,8 +132,8 @@ check_tree(void)
           && item.var.slot == jot_net_find(m, "block.3.attn.q.weight").slot, "tied");
     /* y = W W 1 + b: both uses reach the gradient */
     float w[9], sum = 0;
-    CHECK(jot_grad(jot_sum(y, JOT_ALL_DIMS), p, 1, g) && jot_copy(p[0], w, sizeof w), "%s",
-          jot_message(c));
+    CHECK(jot_grad(jot_sum(y, JOT_ALL_DIMS), jot_vars(1, p), g) && jot_copy(p[0], w, sizeof w),
+          "%s", jot_message(c));
     for (int i = 0; i < 3; i++)
         sum += w[i];
     float got = ((const float *)jot_data(g[0]))[0];
@@ -295,7 +295,8 @@ check_launch(int params, int most, bool guarded)
                       jot_zeros(c, JOT_F32, JOT_SHAPE()));
         jot_run(c, jot_vars(params, g));
         jot_run(c, JOT_VARS(when));
-        CHECK(guarded ? jot_step_if(o, g, when) : jot_step(o, g), "%s", jot_message(c));
+        CHECK(guarded ? jot_step_if(o, jot_vars(params, g), when)
+                      : jot_step(o, jot_vars(params, g)), "%s", jot_message(c));
         uint64_t before = jot_stats(c).kernels_run;
         jot_run(c, jot_vars(params, p));
         int launches = (int)(jot_stats(c).kernels_run - before);
@@ -391,7 +392,8 @@ check_scale(bool compiled)
         size_t n = bytes_of(m, t, compiled ? "random" : "train", before, sizeof before);
         was = is;
         if (compiled)
-            jot_call(f, (const void *[]){pixels}, (void *[]){&loss});
+            jot_call(f, JOT_INS(JOT_IN(pixels, sizeof pixels)),
+                     JOT_OUTS(JOT_OUT(&loss, sizeof loss)));
         else
             step_of(m, t);
         is = jot_trainer_counts(t);
@@ -569,8 +571,8 @@ check_refused(void)
     LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0), "p is there, a parameter");
     LAYER(jot_nn_linear(m, NULL, x, 3, NULL), "layer: name");
     LAYER(jot_nn_linear(m, "l", jot_zeros(c, JOT_F32, JOT_SHAPE()), 3, NULL), "linear: x: rank");
-    LAYER(jot_nn_conv(m, "c", x, 3, JOT_DIMS(3, 3), NULL, NULL), "rank 3 and 2 sizes found");
-    LAYER(jot_nn_attention(m, "a", x, NULL, NULL), "attention: heads that divide the width 8");
+    LAYER(jot_nn_conv(m, "c", x, 3, JOT_INTS(3, 3), NULL, NULL), "rank 3 and 2 sizes found");
+    LAYER(jot_nn_attention(m, "a", x, jot_none(), NULL), "heads that divide the width 8");
     LAYER(jot_nn_rnn(m, "r", x, 4, &(jot_Rnn){.h = &l}), "rnn: h: rank 3");
     LAYER(jot_nn_rnn(m, "r", x, 4, &(jot_Rnn){.layers = 99}), "1..64 layers asked");
     LAYER(jot_nn_block(m, "b", x, NULL), "block: how");

@@ -41,7 +41,7 @@ jot_nn_linear(jot_Net net, const char *name, jot_Var x, int64_t out, const jot_L
                          layer_uniform(how->weight, (double)in));
     net_count(n, w, (double)jot_nelem(x) * (double)out);
     jot_Var b = net_as(n, layer_bias(net, name, out, (double)in, how));
-    w = jot_transpose(net_as(n, w), JOT_DIMS(1, 0));
+    w = jot_transpose(net_as(n, w), JOT_INTS(1, 0));
     x = net_as(n, x);
     return jot_leave(n->ctx, how->no_bias ? jot_matmul(x, w) : jot_linear(x, w, b));
 }

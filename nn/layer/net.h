@@ -124,7 +124,7 @@ net_init(jot_Init asked, jot_InitRule rule, double a, double b)
 static inline jot_Var
 net_as(const Net *net, jot_Var v)
 {
-    return v.ctx ? jot_cast(v, net->compute) : v;
+    return nn_given(v) ? jot_cast(v, net->compute) : v;
 }
 
 #endif

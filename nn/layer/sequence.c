@@ -33,7 +33,7 @@ seq_weight(const SeqRnn *r, const char *what, int k, bool reverse, int64_t in, d
 {
     jot_Var w = seq_part(r, what, k, reverse, JOT_SHAPE(r->gates * r->width, in));
     net_count(r->n, w, places * (double)(r->gates * r->width) * (double)in);
-    return jot_transpose(net_as(r->n, w), JOT_DIMS(1, 0));
+    return jot_transpose(net_as(r->n, w), JOT_INTS(1, 0));
 }
 
 /* The state of layer k in one direction before the first step. */
@@ -132,20 +132,21 @@ jot_nn_rnn(jot_Net net, const char *name, jot_Var x, int64_t width, const jot_Rn
 typedef struct { int64_t w, d, heads, kv; } SeqHeads;
 
 static bool
-seq_heads(SeqHeads *s, jot_Ctx *ctx, jot_Var x, const jot_Var *memory, const jot_MultiHead *how)
+seq_heads(SeqHeads *s, jot_Ctx *ctx, jot_Var x, jot_Var memory, const jot_MultiHead *how)
 {
     static const char op[] = "attention";
     if (!nn_rank_is(ctx, x, 3, op, "x", "(b, t, w)")
-        || (memory && !nn_rank_is(ctx, *memory, 3, op, "memory", "(b, s, w)")))
+        || (nn_given(memory) && !nn_rank_is(ctx, memory, 3, op, "memory", "(b, s, w)")))
         return false;
     s->w = jot_extent(x, 2);
     s->heads = how->heads;
     s->kv = how->kv_heads ? how->kv_heads : how->heads;
     if (s->heads < 1 || s->kv < 1 || s->heads % s->kv || s->w % s->heads
-        || (memory && jot_extent(*memory, 2) != s->w)) {
+        || (nn_given(memory) && jot_extent(memory, 2) != s->w)) {
         jot_raise(ctx, JOT_ESHAPE, "attention: heads that divide the width %lld, kv_heads that "
                   "divide heads and a memory of that width asked, %d, %d and %lld found",
-                  (long long)s->w, how->heads, how->kv_heads, (long long)(memory ? jot_extent(*memory, 2) : s->w));
+                  (long long)s->w, how->heads, how->kv_heads,
+                  (long long)(nn_given(memory) ? jot_extent(memory, 2) : s->w));
         return false;
     }
     s->d = s->w / s->heads;
@@ -157,9 +158,11 @@ static jot_Var
 seq_project(Net *n, jot_Var x, jot_Var w, jot_Var b, int64_t from, int64_t rows)
 {
     bool all = jot_extent(w, 0) == rows;
-    w = jot_transpose(all ? w : jot_narrow(w, 0, from, rows), JOT_DIMS(1, 0));
+    w = jot_transpose(all ? w : jot_narrow(w, 0, from, rows), JOT_INTS(1, 0));
     x = net_as(n, x);
-    return b.ctx ? jot_linear(x, w, all ? b : jot_narrow(b, 0, from, rows)) : jot_matmul(x, w);
+    if (!nn_given(b))
+        return jot_matmul(x, w);
+    return jot_linear(x, w, all ? b : jot_narrow(b, 0, from, rows));
 }
 
 /* Columns from.. of x (b, t, ...) as (b, heads, t, d), turned by positions unless base is 0. */
@@ -173,7 +176,7 @@ seq_split(jot_Var x, int64_t from, int64_t heads, int64_t d, double base)
 }
 
 jot_Var
-jot_nn_attention(jot_Net net, const char *name, jot_Var x, const jot_Var *memory,
+jot_nn_attention(jot_Net net, const char *name, jot_Var x, jot_Var memory,
                  const jot_MultiHead *how)
 {
     static const jot_MultiHead plain;
@@ -184,21 +187,22 @@ jot_nn_attention(jot_Net net, const char *name, jot_Var x, const jot_Var *memory
     if (!n || !seq_heads(&s, n->ctx, x, memory, how))
         return nn_poison(net.state.ctx);
     jot_push(n->ctx);
+    bool cross = nn_given(memory);
     int64_t kv = s.kv * s.d, rows = s.w + 2 * kv;
     jot_Var w = net_part(net, name, "in_proj_weight", JOT_SHAPE(rows, s.w),
                          net_init(how->weight, JOT_INIT_XAVIER_UNIFORM, 0, 0)), b = {NULL, 0, 0};
-    double q_madds = (double)jot_nelem(x), kv_madds = (double)jot_nelem(memory ? *memory : x);
+    double q_madds = (double)jot_nelem(x), kv_madds = (double)jot_nelem(cross ? memory : x);
     net_count(n, w, q_madds * (double)s.w + kv_madds * 2 * (double)kv);
     w = net_as(n, w);
     if (!how->no_bias)
         b = net_as(n, net_part(net, name, "in_proj_bias", JOT_SHAPE(rows), zeros));
-    jot_Var q = seq_project(n, x, w, b, 0, memory ? s.w : rows), other = q;
-    if (memory)
-        other = seq_project(n, *memory, w, b, s.w, 2 * kv);
-    int64_t at = memory ? 0 : s.w;
+    jot_Var q = seq_project(n, x, w, b, 0, cross ? s.w : rows), other = q;
+    if (cross)
+        other = seq_project(n, memory, w, b, s.w, 2 * kv);
+    int64_t at = cross ? 0 : s.w;
     jot_Attention plan = {how->mask, how->causal, 0, n->train ? how->dropout : 0};
     jot_Var y = jot_attention(seq_split(q, 0, s.heads, s.d, how->rotary),
-                              seq_split(other, at, s.kv, s.d, memory ? 0 : how->rotary),
+                              seq_split(other, at, s.kv, s.d, cross ? 0 : how->rotary),
                               seq_split(other, at + kv, s.kv, s.d, 0), &plan);
     y = jot_reshape(jot_swap(y, 1, 2), jot_shape(x));
     char out[2 * JOT_NAME_SIZE];
@@ -217,7 +221,7 @@ typedef jot_Var SeqPart(SeqBlock *s, jot_Var x);
 static jot_Var
 seq_self(SeqBlock *s, jot_Var x)
 {
-    return jot_nn_attention(s->net, "self_attn", x, NULL, &s->how->self);
+    return jot_nn_attention(s->net, "self_attn", x, jot_none(), &s->how->self);
 }
 
 static jot_Var
@@ -262,7 +266,7 @@ jot_nn_block(jot_Net net, const char *name, jot_Var x, const jot_Block *how)
         return nn_poison(ctx);
     jot_push(ctx);
     x = seq_beside(&s, x, seq_self);
-    if (how->memory)
+    if (nn_given(how->memory))
         x = seq_beside(&s, x, seq_cross);
     x = seq_beside(&s, x, seq_feed);
     jot_net_exit(net);

@@ -235,14 +235,14 @@ train_int(const Trainer *t, int64_t value)
 static jot_Var
 train_and(jot_Var a, jot_Var b)
 {
-    return !a.ctx ? b : !b.ctx ? a : jot_logical_and(a, b);
+    return !nn_given(a) ? b : !nn_given(b) ? a : jot_logical_and(a, b);
 }
 
 /* when ? a : b, where it is not always */
 static jot_Var
 train_where(jot_Var when, jot_Var a, jot_Var b)
 {
-    return when.ctx ? jot_select(when, a, b) : a;
+    return nn_given(when) ? jot_where(when, a, b) : a;
 }
 
 static bool
@@ -255,7 +255,7 @@ train_gradients(TrainStep *s, jot_Var loss)
         loss = jot_mul(loss, scale);
         back = jot_reciprocal(scale);
     }
-    if (!jot_grad(loss, t->param, t->n, t->grad))
+    if (!jot_grad(loss, jot_vars(t->n, t->param), t->grad))
         return false;
     for (int k = 0; k < t->n && t->scaled; k++)
         t->grad[k] = jot_mul(t->grad[k], back);
@@ -272,11 +272,11 @@ train_accumulate(TrainStep *s)
         return;
     jot_Var next = jot_add(count, train_int(t, 1));
     s->due = jot_ge(next, train_int(t, many));
-    train_set(s, count, jot_select(s->due, train_int(t, 0), next));
+    train_set(s, count, jot_where(s->due, train_int(t, 0), next));
     for (int k = 0; k < t->n; k++) {
         jot_Var sum = jot_add(t->sum[k], t->grad[k]);
         zero = nn_zero(sum);
-        train_set(s, t->sum[k], jot_select(s->due, zero, sum));
+        train_set(s, t->sum[k], jot_where(s->due, zero, sum));
         t->grad[k] = jot_scale(sum, 1.0 / many);
     }
 }
@@ -300,9 +300,9 @@ train_scale(TrainStep *s)
     jot_Var next = jot_add(good, train_int(t, 1)), zero = train_int(t, 0);
     jot_Var grow = jot_ge(next, train_int(t, t->how.grow_after ? t->how.grow_after : 2000));
     jot_Var most = nn_number(scale, 1099511627776.0); /* 2^40, far from f32's end */
-    jot_Var up = jot_select(grow, jot_minimum(jot_scale(scale, 2), most), scale);
-    jot_Var then = jot_select(s->finite, up, jot_scale(scale, 0.5));
-    next = jot_select(train_and(s->finite, jot_logical_not(grow)), next, zero);
+    jot_Var up = jot_where(grow, jot_minimum(jot_scale(scale, 2), most), scale);
+    jot_Var then = jot_where(s->finite, up, jot_scale(scale, 0.5));
+    next = jot_where(train_and(s->finite, jot_logical_not(grow)), next, zero);
     train_set(s, scale, train_where(s->due, then, scale));
     train_set(s, good, train_where(s->due, next, good));
 }
@@ -312,8 +312,8 @@ train_counts(TrainStep *s)
 {
     Trainer *t = s->t;
     jot_Var updates = t->scalar[TRAIN_UPDATES], skipped = t->scalar[TRAIN_SKIPPED];
-    jot_Var one = train_int(t, 1);
-    train_set(s, updates, jot_add(updates, s->when.ctx ? jot_cast(s->when, JOT_I64) : one));
+    jot_Var one = nn_given(s->when) ? jot_cast(s->when, JOT_I64) : train_int(t, 1);
+    train_set(s, updates, jot_add(updates, one));
     if (t->guarded) {
         jot_Var left_out = train_and(s->due, jot_logical_not(s->finite));
         train_set(s, skipped, jot_add(skipped, jot_cast(left_out, JOT_I64)));
@@ -347,7 +347,7 @@ train_buffers(TrainStep *s)
         if (jot_ok(node->before)) {
             if (t->guarded)
                 fine = jot_assign(node->is.var,
-                                  jot_select(s->finite, node->is.var, node->before));
+                                  jot_where(s->finite, node->is.var, node->before));
             jot_free(node->before);
         }
         node->before.ctx = NULL;
@@ -360,9 +360,10 @@ jot_train_step(jot_Trainer trainer, jot_Var loss)
 {
     static const char op[] = "train_step";
     Trainer *t = train_of(trainer, op);
-    TrainStep s = {t, {NULL, 0, 0}, {NULL, 0, 0}, {NULL, 0, 0}, 0};
+    TrainStep s = {t, jot_none(), jot_none(), jot_none(), 0};
     if (!t || !jot_check(t->ctx, loss, op, "loss"))
         return false;
+    jot_Vars grads = jot_vars(t->n, t->grad);
     jot_push(t->ctx);
     bool fine = train_gradients(&s, loss);
     if (fine) {
@@ -370,11 +371,11 @@ jot_train_step(jot_Trainer trainer, jot_Var loss)
         train_finite(&s);
         s.when = train_and(s.due, s.finite);
         if (t->how.clip_value != 0)
-            fine = jot_clip_grad_value(t->grad, t->n, t->how.clip_value);
+            fine = jot_clip_grad_value(grads, t->how.clip_value, t->grad);
         if (t->how.clip_norm != 0)
-            fine = jot_ok(jot_clip_grad_norm(t->grad, t->n, t->how.clip_norm)) && fine;
-        fine = fine && (s.when.ctx ? jot_step_if(t->optim, t->grad, s.when)
-                                   : jot_step(t->optim, t->grad));
+            fine = jot_ok(jot_clip_grad_norm(grads, t->how.clip_norm, t->grad)) && fine;
+        fine = fine && (nn_given(s.when) ? jot_step_if(t->optim, grads, s.when)
+                                         : jot_step(t->optim, grads));
     }
     if (fine) {
         train_averages(&s);

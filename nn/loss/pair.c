@@ -43,7 +43,7 @@ loss_huber(jot_Var x, jot_Var target, double delta, double k)
 {
     jot_Var d = jot_sub(x, target), far = jot_abs(d);
     jot_Var near = jot_lt(far, nn_number(d, delta));
-    return jot_select(near, jot_scale(jot_square(d), 0.5 * k),
+    return jot_where(near, jot_scale(jot_square(d), 0.5 * k),
                       jot_scale(jot_offset(far, -0.5 * delta), delta * k));
 }
 
@@ -75,39 +75,47 @@ loss_log(jot_Var p)
 {
     jot_Var none = jot_le(p, nn_number(p, 1e-37));
     jot_Var one = nn_number(p, 1);
-    return jot_select(none, jot_scale(one, -100), jot_log(jot_select(none, one, p)));
+    return jot_where(none, jot_scale(one, -100), jot_log(jot_where(none, one, p)));
+}
+
+static jot_Var
+pair_weigh(jot_Var y, jot_Var weight)
+{
+    return nn_given(weight) ? jot_mul(y, loss_as(weight, y)) : y;
 }
 
 jot_Var
-jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight, jot_Reduction reduction)
+jot_bce_loss(jot_Var p, jot_Var target, jot_Var weight, jot_Reduction reduction)
 {
     static const char op[] = "bce_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(p, target));
-    if ((weight && jot_check(ctx, p, op, "p") && !nn_fits(ctx, *weight, p, op, "weight")) ||
+    if ((nn_given(weight) && jot_check(ctx, p, op, "p") &&
+         !nn_fits(ctx, weight, p, op, "weight")) ||
         !loss_pair(&p, "p", &target, "target", reduction, op))
         return nn_poison(ctx);
     jot_Var not_p = jot_offset(jot_neg(p), 1), not_target = jot_offset(jot_neg(target), 1);
     jot_Var y = jot_add(jot_mul(target, loss_log(p)), jot_mul(not_target, loss_log(not_p)));
-    return loss_end(jot_neg(weight ? jot_mul(y, loss_as(*weight, y)) : y), reduction);
+    return loss_end(jot_neg(pair_weigh(y, weight)), reduction);
 }
 
 /* (1 - t) x + (1 + (w - 1) t) softplus(-x), w the weight of t = 1: no sigmoid is rounded to 1 */
 jot_Var
-jot_bce_with_logits_loss(jot_Var x, jot_Var target, const jot_Var *weight,
-                         const jot_Var *pos_weight, jot_Reduction reduction)
+jot_bce_with_logits_loss(jot_Var x, jot_Var target, jot_Var weight, jot_Var pos_weight,
+                         jot_Reduction reduction)
 {
     static const char op[] = "bce_with_logits_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, target));
-    if (!jot_check(ctx, x, op, "x") || (weight && !nn_fits(ctx, *weight, x, op, "weight")) ||
-        (pos_weight && !nn_fits(ctx, *pos_weight, x, op, "pos_weight")) ||
+    if (!jot_check(ctx, x, op, "x") ||
+        (nn_given(weight) && !nn_fits(ctx, weight, x, op, "weight")) ||
+        (nn_given(pos_weight) && !nn_fits(ctx, pos_weight, x, op, "pos_weight")) ||
         !loss_begin(&x, &target, reduction, op))
         return nn_poison(ctx);
     jot_Var tail = jot_softplus(jot_neg(x));
-    if (pos_weight)
-        tail = jot_mul(tail, jot_offset(jot_mul(jot_offset(loss_as(*pos_weight, x), -1), target),
+    if (nn_given(pos_weight))
+        tail = jot_mul(tail, jot_offset(jot_mul(jot_offset(loss_as(pos_weight, x), -1), target),
                                         1));
     jot_Var y = jot_add(jot_mul(jot_offset(jot_neg(target), 1), x), tail);
-    return loss_end(weight ? jot_mul(y, loss_as(*weight, y)) : y, reduction);
+    return loss_end(pair_weigh(y, weight), reduction);
 }
 
 jot_Var
@@ -127,10 +135,10 @@ static jot_Var
 loss_stirling(jot_Var t)
 {
     jot_Var one = nn_number(t, 1), above = jot_gt(t, one);
-    jot_Var s = jot_select(above, t, one), lg = jot_log(s);
+    jot_Var s = jot_where(above, t, one), lg = jot_log(s);
     jot_Var y = jot_add(jot_sub(jot_mul(s, lg), s), jot_scale(jot_offset(lg, 1.8378770664093453),
                                                               0.5));
-    return jot_select(above, y, nn_zero(t));
+    return jot_where(above, y, nn_zero(t));
 }
 
 jot_Var

@@ -1,7 +1,7 @@
 /* plan/trace/trace.c - where a NaN or an infinity comes from: the graph, evaluated operator by
  * operator in order, up to the first that makes one out of numbers.
  *
- *     order --each by itself--> elements --counted--> none new: the next; else told, with its inputs
+ *     order --each by itself--> elements --counted--> none new: the next; else told, with inputs
  *
  * A node that is much larger than what it reads (the space of a product, a broadcast) is not
  * stored, but part of those that read it, as in a fused kernel. Constants may be infinite on

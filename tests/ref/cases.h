@@ -116,7 +116,7 @@ check_case(const RefCase *r, jot_DType dtype, double tolerance)
     double d;
 
     if (has_gradient(r))
-        jot_grad(loss, in, r->inputs, g);
+        jot_grad(loss, jot_vars(r->inputs, in), g);
     all[nall++] = y;
     for (int k = 0; k < r->inputs; k++)
         if (r->grad[k])
@@ -158,10 +158,10 @@ derivatives(const RefCase *r, double h, double *value, double *first, double *se
     jot_Ctx *c = open_ctx();
     jot_Var in[5], g[5], gg[5], y, loss = objective(c, r, JOT_F64, h, in, &y);
     *value = jot_item(loss);
-    jot_grad(loss, in, r->inputs, g);
+    jot_grad(loss, jot_vars(r->inputs, in), g);
     jot_Var slope = along(c, g, r->inputs);
     *first = jot_item(slope);
-    jot_grad(slope, in, r->inputs, gg);
+    jot_grad(slope, jot_vars(r->inputs, in), gg);
     *second = jot_item(along(c, gg, r->inputs));
     CHECK(!jot_error(c), "%s: %s", r->name, jot_message(c));
     jot_close(c);
