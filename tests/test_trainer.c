@@ -525,19 +525,34 @@ check_state(const char *backend)
 
 /* ---- refused ---- */
 
-/* Each allocation of making a net and a trainer refused in turn: a failure that says so. */
+/* A layer of each kind. */
+static jot_Var
+layers(jot_Net m)
+{
+    static const jot_Rnn lstm = {.kind = JOT_LSTM, .layers = 2, .both = true};
+    jot_Var x = jot_zeros(m.state.ctx, JOT_F32, JOT_SHAPE(2, 4, 4));
+    jot_Block how = {.self = {.heads = 2, .rotary = 10}, .memory = x, .dropout = 0.5};
+    x = jot_nn_conv(m, "conv", x, 4, JOT_INTS(1), NULL, NULL);
+    x = jot_nn_group_norm(m, "group", jot_nn_batch_norm(m, "batch", x, NULL), 2, NULL);
+    x = jot_nn_block(m, "block", jot_nn_rms_norm(m, "rms", x, NULL), &how);
+    return jot_sum(jot_nn_rnn(m, "lstm", x, 2, &lstm), JOT_ALL_DIMS);
+}
+
+/* Allocations of making a net and a trainer, and of a step, refused one after the other: a failure
+ * that says so. all: each of a small net; else some of one with a layer of each kind. */
 static void
-check_memory(void)
+check_memory(bool all)
 {
     static const jot_Training how = {.lr = 1, .ema = 0.5, .accumulate = 2, .skip = true};
     bool done = false;
-    for (long n = 0; !done; n++) {
+    for (long n = 0; !done; n += all ? 1 : 1 + n / 8) {
         jot_Ctx *c = open_ctx("interp");
         left = n;
         jot_Net m = jot_net(c, JOT_F32);
         jot_Var p = jot_net_param(m, "p", JOT_SHAPE(3), NULL);
+        jot_Var loss = all ? jot_sum(p, JOT_ALL_DIMS) : layers(m);
         jot_Trainer t = jot_trainer(m, &how);
-        done = jot_trainer_ok(t) && jot_train_step(t, jot_sum(p, JOT_ALL_DIMS));
+        done = jot_ok(loss) && jot_trainer_ok(t) && jot_train_step(t, loss);
         left = 1L << 40;
         CHECK(done || jot_error(c) == JOT_EMEM, "%ld: %s", n, jot_message(c));
         jot_clear(c);
@@ -620,7 +635,8 @@ main(void)
     check_scale(true);
     check_precision(JOT_F16);
     check_precision(JOT_BF16);
-    check_memory();
+    check_memory(true);
+    check_memory(false);
     check_refused();
     return DONE();
 }

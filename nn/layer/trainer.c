@@ -281,12 +281,26 @@ train_accumulate(TrainStep *s)
     }
 }
 
-static void
-train_finite(TrainStep *s)
+/* Gradients are looked at, where updates may be left out, and cut off. Their norm is finite if they
+ * are, and costs no second look. */
+static bool
+train_clip(TrainStep *s)
 {
     Trainer *t = s->t;
-    for (int k = 0; k < t->n && t->guarded; k++)
+    jot_Vars grads = jot_vars(t->n, t->grad);
+    bool by_norm = t->how.clip_norm != 0, by_value = t->how.clip_value != 0, fine = true;
+    for (int k = 0; k < t->n && t->guarded && (by_value || !by_norm); k++)
         s->finite = train_and(s->finite, jot_all(jot_isfinite(t->grad[k]), JOT_ALL_DIMS));
+    if (by_value)
+        fine = jot_clip_grad_value(grads, t->how.clip_value, t->grad);
+    if (by_norm) {
+        jot_Var norm = jot_clip_grad_norm(grads, t->how.clip_norm, t->grad);
+        if (t->guarded && !nn_given(s->finite))
+            s->finite = jot_isfinite(norm);
+        fine = fine && jot_ok(norm);
+    }
+    s->when = train_and(s->due, s->finite);
+    return fine;
 }
 
 /* The scale: half of it after an update that was left out, twice it after many that were not. */
@@ -368,12 +382,7 @@ jot_train_step(jot_Trainer trainer, jot_Var loss)
     bool fine = train_gradients(&s, loss);
     if (fine) {
         train_accumulate(&s);
-        train_finite(&s);
-        s.when = train_and(s.due, s.finite);
-        if (t->how.clip_value != 0)
-            fine = jot_clip_grad_value(grads, t->how.clip_value, t->grad);
-        if (t->how.clip_norm != 0)
-            fine = jot_ok(jot_clip_grad_norm(grads, t->how.clip_norm, t->grad)) && fine;
+        fine = train_clip(&s);
         fine = fine && (nn_given(s.when) ? jot_step_if(t->optim, grads, s.when)
                                          : jot_step(t->optim, grads));
     }
