@@ -7,7 +7,7 @@
  * and rows in parallel. Errors in the text come back with its own line numbers.
  *
  * Your text needs a compiler: the interpreter says so, and the program ends there. (A jot_Code may
- * bring a function of the program itself, `host`, for that case.) */
+ * bring a function of the program itself, `host`, for that case, or instead of a text.) */
 #include <stdio.h>
 #include "core.h"
 

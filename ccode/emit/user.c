@@ -151,6 +151,20 @@ user_done(jot_Ctx *ctx, const Text *out, size_t before)
     return jot_fail_memory(ctx, "code");
 }
 
+/* A call of the host function: it and its user pointer are in ints, so that all have one kernel. */
+static void
+user_host(Text *out, const CodeSpec *s, const char *fn_name)
+{
+    jot_text_f(out,
+               "/* host */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
+               "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n"
+               "    void (*host)(void *, int, void *const *, const jot_Scalar *) =\n"
+               "        (void (*)(void *, int, void *const *, const jot_Scalar *))ints[0];\n"
+               "    (void)scratch, (void)phase, (void)lo, (void)hi;\n"
+               "    host((void *)ints[1], %d, buf, scalars);\n}\n",
+               fn_name, s->inputs + s->outputs);
+}
+
 JOT_FN bool
 jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, int64_t *count)
 {
@@ -160,6 +174,10 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
 
     JOT_ASSERT(s && !s->map, "a CODE node has the text of a kernel");
     *count = user_count(s);
+    if (!s->source) {
+        user_host(out, s, fn_name);
+        return user_done(ctx, out, before);
+    }
     if (s->helpers)
         user_lines(out, s, " helpers", s->helpers, "");
     jot_text_f(out,
