@@ -431,6 +431,13 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
 JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
 /* grads[k] = sum over j of dy[j] . d y[j] / d wrt[k]; dy[j] has the shape and dtype of y[j]. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
+/* Forward: dy[j] = sum over k of d y[j] / d x[k] . dx[k], how y moves where x moves by dx; dx[k] has
+ * the shape and dtype of x[k], dy[j] those of y[j]. One node or two per operator that stands on x,
+ * which fuse with it: the way where x is small and y is large, for products of a Hessian with a
+ * vector (the jvp of a gradient), and, batched by jot_vmap, for whole Jacobians. Tangents can be
+ * differentiated again, either way. Refused (JOT_EGRAD) is what jot_grad refuses, and jot_code,
+ * whose sources run backward. */
+JOT_API bool jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy);
 
 /* ---- the three meta-operators ------------------------------------------------------------- */
 

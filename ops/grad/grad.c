@@ -34,8 +34,8 @@ jot_grad_fail(Grad *g)
     return false;
 }
 
-static void
-grad_hold(Grad *g, NodeId id)
+JOT_FN void
+jot_grad_hold(Grad *g, NodeId id)
 {
     if (!id || !jot_vec_reserve(&g->ctx->mem, g->held, 1)) {
         jot_grad_fail(g);
@@ -110,9 +110,8 @@ grad_pieces(Grad *g, NodeId to, uint32_t from)
                           piece);
 }
 
-/* All contributions to a node, summed in the order they came; 0: there are none. */
-static NodeId
-grad_total(Grad *g, NodeId to, uint32_t from)
+JOT_FN NodeId
+jot_grad_total(Grad *g, NodeId to, uint32_t from)
 {
     NodeId sum = 0;
 
@@ -248,9 +247,8 @@ grad_of_opaque(Grad *g, NodeId id, uint32_t from)
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
-/* Does a gradient pass from this node to its inputs? */
-static bool
-grad_passes(const Node *n)
+JOT_FN bool
+jot_grad_passes(const Node *n)
 {
     switch (n->kind) {
     case NODE_ALIAS: return !(n->flags & (NODE_STOP_GRAD | NODE_STATE));
@@ -261,18 +259,22 @@ grad_passes(const Node *n)
     }
 }
 
-static void
-grad_mark_needs(Grad *g)
+JOT_FN void
+jot_grad_mark(Grad *g)
 {
     uint32_t at;
     int k;
 
+    for (k = 0; k < g->nwrt; k++)
+        if (jot_node(g->ctx, g->wrt[k])->mark == g->ctx->walk)
+            g->need[jot_node(g->ctx, g->wrt[k])->at] |= GRAD_NEED | GRAD_TARGET;
+    jot_past_ask(g, true);
     for (at = 0; at < g->order.n; at++) {
         const Node *n = jot_node(g->ctx, g->order.v[at]);
 
         if (n->kind != NODE_CODE && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
             continue;
-        for (k = 0; k < n->ninputs && grad_passes(n); k++)
+        for (k = 0; k < n->ninputs && jot_grad_passes(n); k++)
             if (jot_grad_wants(g, n->input[k]))
                 g->need[at] |= GRAD_NEED;
         if (jot_past_asked(g->ctx, n->past))
@@ -290,8 +292,8 @@ grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target, bool past)
     for (k = 0; k < n->ninputs; k++)
         uses += jot_grad_wants(g, n->input[k]);
     for (; uses > 1; uses--) {
-        grad_hold(g, d);
-        grad_hold(g, d);
+        jot_grad_hold(g, d);
+        jot_grad_hold(g, d);
     }
 }
 
@@ -316,7 +318,7 @@ grad_of_node(Grad *g, uint32_t at)
     NodeId id = g->order.v[at], d;
     const Node *n = jot_node(g->ctx, id);
     uint32_t from = g->first[at];
-    bool target = g->need[at] & GRAD_TARGET, passes = grad_passes(n);
+    bool target = g->need[at] & GRAD_TARGET, passes = jot_grad_passes(n);
     bool past = jot_past_asked(g->ctx, n->past);
 
     if (!from || (!passes && !target))
@@ -330,7 +332,7 @@ grad_of_node(Grad *g, uint32_t at)
         grad_of_broadcast(g, id, from);
         return;
     }
-    d = grad_total(g, id, from);
+    d = jot_grad_total(g, id, from);
     if (!d)
         return;
     if (target) { /* the sum is the answer, and what is passed on */
@@ -360,8 +362,8 @@ grad_of_node(Grad *g, uint32_t at)
 
 /* ---- one call ----------------------------------------------------------------------------- */
 
-static bool
-grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int nwrt)
+JOT_FN bool
+jot_grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int nwrt)
 {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
@@ -375,8 +377,8 @@ grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int 
     return (g->need && g->first && g->last) || jot_grad_fail(g);
 }
 
-static void
-grad_close(Grad *g)
+JOT_FN void
+jot_grad_close(Grad *g)
 {
     Mem *mem = &g->ctx->mem;
 
@@ -396,7 +398,7 @@ static NodeId
 grad_answer(Grad *g, NodeId wrt, int k)
 {
     const Node *n = jot_node(g->ctx, wrt);
-    NodeId d = n->mark == g->ctx->walk ? grad_total(g, wrt, g->first[n->at]) : 0;
+    NodeId d = n->mark == g->ctx->walk ? jot_grad_total(g, wrt, g->first[n->at]) : 0;
 
     if (g->seen && g->seen[k])
         d = d ? jot_ew_of(g->ctx, EW_ADD, d, g->seen[k], 0) : g->seen[k];
@@ -410,11 +412,7 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
     uint32_t at;
     int k;
 
-    for (k = 0; k < n; k++)
-        if (jot_node(g->ctx, wrt[k])->mark == g->ctx->walk)
-            g->need[jot_node(g->ctx, wrt[k])->at] |= GRAD_NEED | GRAD_TARGET;
-    jot_past_ask(g, true);
-    grad_mark_needs(g);
+    jot_grad_mark(g);
     for (k = 0; k < ny; k++)
         if (jot_grad_wants(g, y[k]))
             jot_grad_give(g, y[k], dy[k]);
@@ -424,14 +422,13 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
     jot_past_ask(g, false);
     for (k = 0; k < n && !g->failed; k++) {
         wrt[k] = grad_answer(g, wrt[k], k);
-        grad_hold(g, wrt[k]);
+        jot_grad_hold(g, wrt[k]);
     }
     return !g->failed;
 }
 
-/* Handles of the results; all or none. */
-static bool
-grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
+JOT_FN bool
+jot_grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
 {
     int k, j;
 
@@ -448,150 +445,13 @@ grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
     return true;
 }
 
-/* wrt holds nodes, and takes the gradients' nodes. */
-static bool
-grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
+JOT_FN bool
+jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
 {
     Grad g;
-    bool ok = grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
+    bool ok = jot_grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
 
-    ok = ok && grad_handles(ctx, n, wrt, out);
-    grad_close(&g);
+    ok = ok && jot_grad_handles(ctx, n, wrt, out);
+    jot_grad_close(&g);
     return ok;
-}
-
-/* ---- the user's calls --------------------------------------------------------------------- */
-
-static bool
-grad_is_float(jot_Ctx *ctx, NodeId id, const char *op, const char *what, int k)
-{
-    const Node *n = jot_node(ctx, id);
-
-    if (jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT)
-        return true;
-    return jot_fail(ctx, JOT_EGRAD, "%s: %s[%d]%s%s%s is %s; only floats have gradients", op, what,
-                    k, n->name ? " '" : "", n->name ? n->name : "", n->name ? "'" : "",
-                    jot_dtype_name((jot_DType)n->dtype));
-}
-
-/* Check a list of floats and take its nodes. */
-static bool
-grad_nodes(jot_Ctx *ctx, const char *op, const char *what, jot_Vars vars, NodeId *out)
-{
-    int k;
-
-    for (k = 0; k < vars.n; k++)
-        if (!(out[k] = jot_node_at(ctx, vars, k, op, what))
-            || !grad_is_float(ctx, out[k], op, what, k))
-            return false;
-    return true;
-}
-
-static bool
-grad_dy_fits(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy)
-{
-    char a[400], b[400];
-    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
-    int k;
-
-    for (k = 0; k < ny; k++) {
-        const Node *p = jot_node(ctx, y[k]), *q = jot_node(ctx, dy[k]);
-
-        if (p->dtype == q->dtype && p->rank == q->rank
-            && (!p->rank || !memcmp(p->ext, q->ext, p->rank * sizeof *p->ext)))
-            continue;
-        jot_shape_text(&ta, p->rank, p->ext);
-        jot_shape_text(&tb, q->rank, q->ext);
-        return jot_fail(ctx, p->dtype == q->dtype ? JOT_ESHAPE : JOT_EDTYPE,
-                        "vjp: y[%d] is %s %s, dy[%d] is %s %s", k,
-                        jot_dtype_name((jot_DType)p->dtype), a, k,
-                        jot_dtype_name((jot_DType)q->dtype), b);
-    }
-    return true;
-}
-
-static bool
-grad_counts(jot_Ctx *ctx, const char *op, const char *what, int n)
-{
-    if (n >= 0 && n <= JOT_MAX_WRT)
-        return true;
-    return jot_fail(ctx, JOT_ERANGE, "%s: %d variables in %s; 0 to %d are taken", op, n, what,
-                    JOT_MAX_WRT);
-}
-
-/* Only after a failure: grads may be the array that wrt was read from. */
-static bool
-grad_poison(jot_Ctx *ctx, int n, jot_Var *grads)
-{
-    int k;
-
-    for (k = 0; grads && k < n && k < JOT_MAX_WRT; k++)
-        grads[k] = JOT_POISON(ctx);
-    return false;
-}
-
-/* dy.n < 0: y is one float scalar, and its own gradient 1. */
-static bool
-grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
-{
-    size_t count = (size_t)y.n * 2 + (size_t)wrt.n;
-    NodeId *ids = jot_mem_new(&ctx->mem, count, sizeof *ids), *dys, *wrts;
-    uint32_t mark = ctx->loose.n;
-    bool ok;
-    int k;
-
-    if (!ids)
-        return grad_poison(ctx, wrt.n, grads), jot_fail_memory(ctx, op);
-    dys = ids + y.n;
-    wrts = dys + y.n;
-    ok = grad_nodes(ctx, op, "y", y, ids) && grad_nodes(ctx, op, "wrt", wrt, wrts);
-    for (k = 0; k < wrt.n && ok; k++)
-        ok = jot_past_known(ctx, wrts[k], op, k, y.n, ids);
-    if (ok && dy.n < 0)
-        ok = (dys[0] = jot_grad_const(ctx, ids[0], 1)) != 0;
-    else if (ok)
-        ok = grad_nodes(ctx, op, "dy", dy, dys) && grad_dy_fits(ctx, y.n, ids, dys);
-    ok = ok && grad_run(ctx, y.n, ids, dys, wrt.n, wrts, grads);
-    if (!ok)
-        grad_poison(ctx, wrt.n, grads);
-    jot_mem_free(&ctx->mem, ids, count * sizeof *ids);
-    jot_graph_sweep(ctx, mark);
-    return ok;
-}
-
-bool
-jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
-{
-    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(jot_vars(n, wrt));
-    NodeId id = ctx ? jot_node_in(ctx, y, "grad", "y") : 0;
-    char buf[400];
-    Text text = {NULL, buf, 0, sizeof buf};
-
-    if (!id || !grad_counts(ctx, "grad", "wrt", n))
-        return grad_poison(ctx, n, grads);
-    if (n && !grads)
-        return jot_fail(ctx, JOT_EUSE, "grad: there is nowhere to put %d gradients", n);
-    if (jot_node(ctx, id)->nelem != 1) {
-        grad_poison(ctx, n, grads);
-        jot_shape_text(&text, jot_node(ctx, id)->rank, jot_node(ctx, id)->ext);
-        return jot_fail(ctx, JOT_EGRAD, "grad: y has shape %s; it must have one element (sum it, "
-                        "or see jot_vjp)", buf);
-    }
-    return grad_call(ctx, "grad", jot_vars(1, &y), jot_vars(-1, NULL), jot_vars(n, wrt), grads);
-}
-
-bool
-jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
-{
-    jot_Ctx *ctx = jot_ctx_of(y);
-
-    ctx = ctx ? ctx : jot_ctx_of(wrt);
-    ctx = ctx ? ctx : jot_ctx_of(dy);
-    if (!ctx || !grad_counts(ctx, "vjp", "y", y.n) || !grad_counts(ctx, "vjp", "wrt", wrt.n))
-        return grad_poison(ctx, wrt.n, grads);
-    if (y.n != dy.n) {
-        jot_fail(ctx, JOT_ESHAPE, "vjp: %d variables in y, %d in dy", y.n, dy.n);
-        return grad_poison(ctx, wrt.n, grads);
-    }
-    return grad_call(ctx, "vjp", y, dy, wrt, grads);
 }

@@ -66,6 +66,9 @@ JOT_FN bool jot_code_same(const CodeSpec *a, const CodeSpec *b);
  * wanted; on return din[k] is its node, 0 where there is no text or nothing flows. False:
  * JOT_EGRAD naming a wanted float input that has no text, or another failure. */
 JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din);
+/* What follows for the result of a MAP node from the tangent t of operand k. 0: no text was given, or
+ * another failure. */
+JOT_FN NodeId jot_code_tangent(jot_Ctx *ctx, NodeId map, int k, NodeId t);
 /* Run a CODE node through its host function: buf as above. False: there is none; the message names
  * the operator and says which backends run it (a MAP never has one). */
 JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);

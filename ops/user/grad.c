@@ -179,12 +179,12 @@ jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
 
 /* ---- gradients of maps -------------------------------------------------------------------- */
 
+/* d out / d operand k. */
 static NodeId
-map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
+map_slope(jot_Ctx *ctx, NodeId node, int k)
 {
     const Node *n = jot_node(ctx, node);
-    jot_DType own = (jot_DType)jot_node(ctx, n->input[k])->dtype;
-    NodeId x[CODE_MAP_MOST + 1], factor;
+    NodeId x[CODE_MAP_MOST + 1], slope;
     char name[40];
     Text text = {NULL, name, 0, sizeof name};
     CodeSpec *s;
@@ -199,9 +199,41 @@ map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
         return 0;
     s->arg[i].name = "y";
     jot_codespec_finish(s);
-    factor = map_node(ctx, s, (jot_DType)n->dtype, n->rank, n->ext, x);
+    slope = map_node(ctx, s, (jot_DType)n->dtype, n->rank, n->ext, x);
     jot_code_unref(ctx, s);
-    return jot_maps_cast(ctx, jot_ew_of(ctx, EW_MUL, dout, factor, 0), own);
+    return slope;
+}
+
+static NodeId
+map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
+{
+    jot_DType own = (jot_DType)jot_node(ctx, jot_node(ctx, node)->input[k])->dtype;
+
+    return jot_maps_cast(ctx, jot_ew_of(ctx, EW_MUL, dout, map_slope(ctx, node, k), 0), own);
+}
+
+/* No text was given for the gradient of a float: always false. */
+static bool
+code_no_text(jot_Ctx *ctx, const CodeSpec *f, int k)
+{
+    if (f->map)
+        return jot_fail(ctx, JOT_EGRAD,
+                        "grad: %s \"%.*s\" has no gradient expression for operand %d (%c)",
+                        f->name, 200, f->source, k,
+                        f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
+    return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s", f->name,
+                    f->arg[k].name);
+}
+
+JOT_FN NodeId
+jot_code_tangent(jot_Ctx *ctx, NodeId map, int k, NodeId t)
+{
+    const Node *n = jot_node(ctx, map);
+
+    if (!n->code->arg[k].grad)
+        return code_no_text(ctx, n->code, k), 0;
+    return jot_ew_of(ctx, EW_MUL, jot_maps_cast(ctx, t, (jot_DType)n->dtype),
+                     map_slope(ctx, map, k), 0);
 }
 
 /* ---- gradients of whole-array code -------------------------------------------------------- */
@@ -323,13 +355,7 @@ jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din)
         any |= din[k] != 0;
         if (!wanted || !is_float || f->arg[k].grad)
             continue;
-        if (f->map)
-            return jot_fail(ctx, JOT_EGRAD,
-                            "grad: %s \"%.*s\" has no gradient expression for operand %d (%c)",
-                            f->name, 200, f->source, k,
-                            f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
-        return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s",
-                        f->name, f->arg[k].name);
+        return code_no_text(ctx, f, k);
     }
     if (any && !f->map && !code_grad_inputs(ctx, node, dout, x))
         return false;

@@ -151,6 +151,27 @@ along(jot_Ctx *c, const jot_Var *a, int n)
     return s;
 }
 
+/* Where it starts, tangents along the direction are `first` for the value, `second` for that. */
+static void
+check_tangents(jot_Ctx *c, const RefCase *r, const jot_Var *in, jot_Var value, jot_Var slope,
+               double first, double second)
+{
+    jot_Var x[5], dx[5], dy[2];
+    int n = 0;
+    for (int k = 0; k < r->inputs; k++)
+        if (r->grad[k]) {
+            x[n] = in[k];
+            dx[n++] = ref_array(c, JOT_F64, jot_shape(in[k]), k + 20, 1);
+        }
+    jot_jvp(JOT_VARS(value, slope), jot_vars(n, x), jot_vars(n, dx), dy);
+    double d1 = jot_item(dy[0]), d2 = jot_item(dy[1]);
+    CHECK(fabs(d1 - first) <= 1e-9 * (1 + fabs(first)), "%s: slope %.12g, tangent %.12g: %s",
+          r->name, first, d1, jot_message(c));
+    CHECK(fabs(d2 - second) <= 1e-8 * (1 + fabs(second)),
+          "%s: curvature %.12g, tangent of the slope %.12g: %s", r->name, second, d2,
+          jot_message(c));
+}
+
 /* Value, first and second derivative along the direction, at a distance h from the start. */
 static void
 derivatives(const RefCase *r, double h, double *value, double *first, double *second)
@@ -163,6 +184,8 @@ derivatives(const RefCase *r, double h, double *value, double *first, double *se
     *first = jot_item(slope);
     jot_grad(slope, in, r->inputs, gg);
     *second = jot_item(along(c, gg, r->inputs));
+    if (h == 0)
+        check_tangents(c, r, in, loss, slope, *first, *second);
     CHECK(!jot_error(c), "%s: %s", r->name, jot_message(c));
     jot_close(c);
 }
