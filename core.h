@@ -439,6 +439,30 @@ JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
  * whose sources run backward. */
 JOT_API bool jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy);
 
+/* ---- graphs out of graphs ----------------------------------------------------------------- */
+
+/* What y would be of each of n examples at once. y was built for one example, x, of variables that
+ * stand for it; xs[k] has x[k]'s dtype and shape with one more dimension of extent n, at in[k], and
+ * ys[j] has y[j]'s with one more at out[j] (negative ones count from the end). With JOT_UNBATCHED
+ * for in[k], xs[k] has x[k]'s shape and stands for it in all examples; what else y is made of, all
+ * examples share as well.
+ *
+ *     x = jot_array(c, JOT_F32, JOT_SHAPE(784), NULL);               one example
+ *     jot_grad(loss_of(x, w), ..., &g);
+ *     jot_vmap(JOT_VARS(g), JOT_VARS(x), JOT_VARS(batch), NULL, &gs);    a gradient for each
+ *
+ * Random variables in y are drawn anew, for each example by itself, or once for all with
+ * same_draws; one that is among x with JOT_UNBATCHED stays. The results are ordinary variables:
+ * batched again, differentiated, and themselves derivatives' (a Hessian is the jvp of a gradient
+ * batched over directions).
+ *
+ * x: arrays, parameters, or what jot_stop_fuse made of an expression (JOT_EUSE); an assigned
+ * variable whose value stands on x is refused, too. User code runs for each example, in one launch.
+ * Errors: JOT_ESHAPE, JOT_EDTYPE, JOT_ERANGE. All or nothing. */
+#define JOT_UNBATCHED INT64_MIN
+typedef struct { jot_Ints in, out; bool same_draws; } jot_Vmap; /* no axes, or NULL: all the first */
+JOT_API bool jot_vmap(jot_Vars y, jot_Vars x, jot_Vars xs, const jot_Vmap *how, jot_Var *ys);
+
 /* ---- the three meta-operators ------------------------------------------------------------- */
 
 typedef enum { JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_AND, JOT_OR, JOT_XOR,
@@ -576,8 +600,8 @@ typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
 typedef struct { const char *name; double value; } jot_CodeScalar;
 /* The same kernel in a device's language. Pointers are to device memory (OpenCL: __global). Each
- * step of `parallel` is one work item, with lo = step and hi = lo + 1; gradients run as a single
- * item. source NULL: the kernel does not run on that device. */
+ * step of `parallel`, or for a gradient of its grad_parallel, is one work item, with lo = step and
+ * hi = lo + 1. source NULL: the kernel does not run on that device. */
 typedef struct {
     const char *source, *helpers;
     const char *const *grad_source;
@@ -592,6 +616,7 @@ typedef struct {
     const char *const *grad_source;   /* one per input; NULL, or a NULL entry: no gradient */
     const char *parallel;             /* an extent, e.g. "y_0": the body runs for ranges [lo, hi)
                                          of it; NULL: once, with lo = 0 and hi = 1 */
+    const char *const *grad_parallel; /* the same, e.g. "dx_0", of each gradient source */
     jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
     jot_CodeText opencl, cuda;
 } jot_Code;

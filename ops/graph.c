@@ -366,6 +366,7 @@ jot_node_spec(const Node *n)
     s.ncond = n->ncond, s.cond = n->cond;
     s.value = n->value;
     s.stream = n->stream;
+    s.code = n->code;
     return s;
 }
 

@@ -370,6 +370,8 @@ JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 
 /* ---- slots ---- */
 JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current scope; takes a ref */
+/* ... of n nodes, which are held meanwhile; all or none. */
+JOT_FN bool jot_vars_of(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out);
 /* The node of a handle. 0 and an error that names op and arg if it is stale or poison (an earlier
  * failure, the cause of the poison, stays the message). */
 JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);

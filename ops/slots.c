@@ -131,6 +131,29 @@ jot_var_of(jot_Ctx *ctx, NodeId id)
     return ok ? v : JOT_POISON(ctx);
 }
 
+/* Held, since making a handle may start a run. */
+JOT_FN bool
+jot_vars_of(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
+{
+    bool ok = true;
+    int k;
+
+    for (k = 0; k < n; k++)
+        jot_node_ref(ctx, id[k]);
+    for (k = 0; k < n; k++) {
+        out[k] = ok ? jot_var_of(ctx, id[k]) : JOT_POISON(ctx);
+        ok = out[k].slot != 0;
+    }
+    for (k = 0; k < n; k++) {
+        jot_node_unref(ctx, id[k]);
+        if (ok || !out[k].slot)
+            continue;
+        jot_free(out[k]);
+        out[k] = JOT_POISON(ctx);
+    }
+    return ok;
+}
+
 static bool
 slot_live(jot_Var v)
 {

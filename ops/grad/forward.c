@@ -122,7 +122,7 @@ jot_grad_forward(jot_Ctx *ctx, int ny, NodeId *y, int n, const NodeId *x, const 
     bool ok = jot_grad_open(&g, ctx, y, ny, x, n);
 
     g.seed = dx;
-    ok = ok && forward_walk(&g, ny, y) && jot_grad_handles(ctx, ny, y, out);
+    ok = ok && forward_walk(&g, ny, y) && jot_vars_of(ctx, ny, y, out);
     jot_grad_close(&g);
     return ok;
 }

@@ -428,30 +428,12 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
 }
 
 JOT_FN bool
-jot_grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
-{
-    int k, j;
-
-    for (k = 0; k < n; k++) {
-        out[k] = jot_var_of(ctx, id[k]);
-        if (out[k].slot)
-            continue;
-        for (j = 0; j < k; j++) {
-            jot_free(out[j]);
-            out[j] = JOT_POISON(ctx);
-        }
-        return false;
-    }
-    return true;
-}
-
-JOT_FN bool
 jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
 {
     Grad g;
     bool ok = jot_grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
 
-    ok = ok && jot_grad_handles(ctx, n, wrt, out);
+    ok = ok && jot_vars_of(ctx, n, wrt, out);
     jot_grad_close(&g);
     return ok;
 }

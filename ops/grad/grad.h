@@ -45,8 +45,6 @@ JOT_FN bool jot_grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const N
                           int nwrt);
 JOT_FN void jot_grad_mark(Grad *g);
 JOT_FN void jot_grad_close(Grad *g);
-/* Handles of n nodes; all or none. */
-JOT_FN bool jot_grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out);
 /* The whole of it: the gradients by wrt[0] .., whose nodes take their places; handles in out. */
 JOT_FN bool jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n,
                          NodeId *wrt, jot_Var *out);
