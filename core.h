@@ -439,6 +439,24 @@ JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
  * whose sources run backward. */
 JOT_API bool jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy);
 
+/* A gradient of one's own: out[j] has the value of y[j], and what flows into it goes to x[0] .. alone
+ * and is what `grad` builds of it, whenever a gradient is made: dx[k], of x[k]'s shape and dtype,
+ * from x, y (which are out) and dy (zeros where nothing flows). A dx[k] that is left as it is, an
+ * empty handle, is none; integers have none. grad returns false after a failure; it builds and must
+ * not evaluate. It may be called several times, and `user` must last as long as the graph does.
+ *
+ * What grad builds is differentiated for second order, and where it is linear in dy, as gradients
+ * are, there are tangents, too. So user code gets a second order, and tangents: in grad, build the
+ * gradient of it by a jot_code that has gradient sources of its own. */
+typedef bool jot_CustomGradFn(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx);
+JOT_API bool jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, void *user, jot_Var *out);
+/* out[j] has the value and the gradients of y[j], but what lies between x and y is not kept for the
+ * gradient: it is computed again there, from x, with the draws it had. So a chain of n layers with a
+ * checkpoint at each of some sqrt(n) keeps 2 sqrt(n) values at a time, for one more computation of
+ * each. What does not stand on x is kept. Parts may hold parts. A gradient by something between x
+ * and y is refused (JOT_EGRAD). */
+JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
+
 /* ---- graphs out of graphs ----------------------------------------------------------------- */
 
 /* What y would be of each of n examples at once. y was built for one example, x, of variables that

@@ -120,7 +120,7 @@ jot_var_of(jot_Ctx *ctx, NodeId id)
     if (id && ctx->lost_marks) /* no pop would end it */
         return jot_raise(ctx, JOT_EMEM, "out of memory: its scope was refused to push");
     v = id ? slot_new(ctx, id, ctx->marks.n) : JOT_POISON(ctx);
-    if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running) {
+    if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running && !ctx->building) {
         ctx->unrun_nodes = 0;
         ctx->unasked = true;
         ok = jot_run(ctx, jot_vars(1, &v));

@@ -68,19 +68,63 @@ forward_operand(Grad *g, NodeId id, int k, NodeId t)
     }
 }
 
+/* Each result of a gradient of one's own finds its tangent with the CUSTOM node. */
+static void
+forward_custom(Grad *g, NodeId id)
+{
+    const Node *n = jot_node(g->ctx, id);
+    NodeId t[UINT8_MAX], out[UINT8_MAX] = {0};
+    bool any = false, ok;
+    int k;
+
+    for (k = 0; k < n->code->inputs; k++)
+        any |= (t[k] = forward_of(g, n->input[k])) != 0;
+    if (!any)
+        return;
+    jot_grad_pause(g);
+    ok = jot_custom_tangents(g->ctx, id, t, out);
+    jot_grad_resume(g);
+    for (k = 0; k < n->code->outputs; k++)
+        if (ok && out[k])
+            jot_grad_give_output(g, id, out[k], k);
+    jot_grad_pause(g); /* held, before the references that were given go */
+    for (k = 0; k < n->code->outputs; k++)
+        jot_node_unref(g->ctx, out[k]);
+    if (!ok)
+        jot_grad_fail(g);
+}
+
+static void
+forward_result(Grad *g, NodeId id)
+{
+    const Node *n = jot_node(g->ctx, id);
+    uint32_t from = g->first[jot_node(g->ctx, n->also)->at];
+
+    for (; from; from = g->list.v[from - 1].next)
+        if (g->list.v[from - 1].output == n->op)
+            jot_grad_give(g, id, g->list.v[from - 1].node);
+}
+
 /* Its tangent, as the only contribution to it. */
 static void
 forward_of_node(Grad *g, uint32_t at)
 {
     NodeId id = g->order.v[at], past, t;
     const Node *n = jot_node(g->ctx, id);
-    int k;
+    const NodeId *through;
+    int most = jot_grad_through(g, n, &through), k;
 
     if ((past = jot_past_tangent(g, n)) != 0)
         jot_grad_give(g, id, past);
     if (n->kind == NODE_STACK)
         jot_grad_give(g, id, forward_stack(g, n));
-    for (k = 0; k < n->ninputs && jot_grad_passes(n) && !g->failed; k++)
+    if (n->kind == NODE_CUSTOM) {
+        forward_custom(g, id);
+        return;
+    }
+    if (through == &n->also)
+        forward_result(g, id);
+    for (k = 0; k < most && through == n->input && !g->failed; k++)
         if ((t = forward_of(g, n->input[k])) != 0)
             forward_operand(g, id, k, t);
     if (g->failed || !g->first[at])
@@ -91,18 +135,35 @@ forward_of_node(Grad *g, uint32_t at)
     jot_grad_hold(g, t);
 }
 
+/* From y down: whose tangents are needed for theirs. */
+static void
+forward_mark(Grad *g, int ny, const NodeId *y)
+{
+    const NodeId *through;
+    uint32_t at;
+    int k;
+
+    jot_grad_mark(g);
+    for (k = 0; k < ny; k++)
+        g->need[jot_node(g->ctx, y[k])->at] |= GRAD_USED;
+    for (at = g->order.n; at-- > 0;)
+        if (g->need[at] & GRAD_USED)
+            for (k = jot_grad_through(g, jot_node(g->ctx, g->order.v[at]), &through); k-- > 0;)
+                g->need[jot_node(g->ctx, through[k])->at] |= GRAD_USED;
+}
+
 static bool
 forward_walk(Grad *g, int ny, NodeId *y)
 {
     uint32_t at;
     int k;
 
-    jot_grad_mark(g);
+    forward_mark(g, ny, y);
     for (k = 0; k < g->nwrt && !g->failed; k++)
         if (jot_node(g->ctx, g->wrt[k])->mark == g->ctx->walk)
             jot_grad_give(g, g->wrt[k], g->seed[k]);
     for (at = 0; at < g->order.n && !g->failed; at++)
-        if (g->need[at])
+        if (g->need[at] & GRAD_NEED && g->need[at] & GRAD_USED)
             forward_of_node(g, at);
     jot_past_ask(g, false);
     for (k = 0; k < ny && !g->failed; k++) {

@@ -73,8 +73,8 @@ grad_give_part(Grad *g, NodeId to, NodeId d, int output, GradPart part)
     g->last[at] = g->list.n;
 }
 
-static void
-grad_give_output(Grad *g, NodeId to, NodeId d, int output)
+JOT_FN void
+jot_grad_give_output(Grad *g, NodeId to, NodeId d, int output)
 {
     GradPart all = {0, 0, 0};
 
@@ -84,7 +84,7 @@ grad_give_output(Grad *g, NodeId to, NodeId d, int output)
 JOT_FN void
 jot_grad_give(Grad *g, NodeId to, NodeId d)
 {
-    grad_give_output(g, to, d, 0);
+    jot_grad_give_output(g, to, d, 0);
 }
 
 /* Contributions to pieces of a node, as many as do not meet, as one to all of it; they are taken
@@ -234,34 +234,98 @@ grad_of_code(Grad *g, NodeId id, const NodeId *dout)
             jot_grad_give(g, n->input[k], din[k]);
 }
 
-/* Its PICKs, which come later in the order, have left their gradients here. */
+JOT_FN void
+jot_grad_pause(Grad *g)
+{
+    for (; g->nheld < g->list.n; g->nheld++)
+        jot_grad_hold(g, g->list.v[g->nheld].node);
+}
+
+JOT_FN void
+jot_grad_resume(Grad *g)
+{
+    jot_graph_number(g->ctx, &g->order);
+    jot_past_ask(g, true);
+}
+
+static void
+grad_of_custom(Grad *g, NodeId id, const NodeId *dout)
+{
+    const Node *n = jot_node(g->ctx, id);
+    NodeId din[GRAD_OUTPUTS] = {0};
+    bool ok;
+    int k;
+
+    jot_grad_pause(g);
+    ok = jot_custom_run(g->ctx, id, dout, din);
+    jot_grad_resume(g);
+    for (k = 0; k < n->code->inputs; k++)
+        if (ok && din[k] && jot_grad_wants(g, n->input[k]))
+            jot_grad_give(g, n->input[k], din[k]);
+    jot_grad_pause(g); /* held, before the references that were given go */
+    for (k = 0; k < n->code->inputs; k++)
+        jot_node_unref(g->ctx, din[k]);
+    if (!ok)
+        jot_grad_fail(g);
+}
+
+/* Its PICKs, or results, which come later in the order, have left their gradients here. */
 static void
 grad_of_opaque(Grad *g, NodeId id, uint32_t from)
 {
     NodeId dout[GRAD_OUTPUTS] = {0};
 
-    for (; from; from = g->list.v[from - 1].next)
-        dout[g->list.v[from - 1].output] = g->list.v[from - 1].node;
-    grad_of_code(g, id, dout);
+    for (; from && !g->failed; from = g->list.v[from - 1].next) {
+        NodeId *d = &dout[g->list.v[from - 1].output], node = g->list.v[from - 1].node;
+
+        if (!(*d = *d ? jot_ew_of(g->ctx, EW_ADD, *d, node, 0) : node))
+            jot_grad_fail(g);
+        jot_grad_hold(g, *d);
+    }
+    if (g->failed)
+        return;
+    if (jot_node(g->ctx, id)->kind == NODE_CUSTOM)
+        grad_of_custom(g, id, dout);
+    else
+        grad_of_code(g, id, dout);
 }
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
-JOT_FN bool
-jot_grad_passes(const Node *n)
+static bool
+grad_passes(const Node *n)
 {
     switch (n->kind) {
     case NODE_ALIAS: return !(n->flags & (NODE_STOP_GRAD | NODE_STATE));
     case NODE_EW: case NODE_MAP: case NODE_REINDEX: case NODE_REDUCE: case NODE_CODE:
-    case NODE_STACK: case NODE_PICK:
+    case NODE_STACK: case NODE_PICK: case NODE_CUSTOM:
         return true;
     default: return false;
     }
 }
 
+/* A result of a gradient of one's own has to do with that alone, but for tangents of parts that are
+ * computed again: these pass through them. */
+JOT_FN int
+jot_grad_through(const Grad *g, const Node *n, const NodeId **id)
+{
+    const Node *custom = n->also ? jot_node(g->ctx, n->also) : NULL;
+
+    *id = n->input;
+    if (!grad_passes(n))
+        return 0;
+    if (n->kind == NODE_CUSTOM)
+        return n->code->inputs;
+    if (!custom || custom->kind != NODE_CUSTOM || (g->seed && custom->code->part))
+        return n->ninputs;
+    *id = &n->also;
+    return 1;
+}
+
 JOT_FN void
 jot_grad_mark(Grad *g)
 {
+    const NodeId *through;
     uint32_t at;
     int k;
 
@@ -272,10 +336,11 @@ jot_grad_mark(Grad *g)
     for (at = 0; at < g->order.n; at++) {
         const Node *n = jot_node(g->ctx, g->order.v[at]);
 
-        if (n->kind != NODE_CODE && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
+        if (n->kind != NODE_CODE && n->kind != NODE_CUSTOM
+            && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
             continue;
-        for (k = 0; k < n->ninputs && jot_grad_passes(n); k++)
-            if (jot_grad_wants(g, n->input[k]))
+        for (k = jot_grad_through(g, n, &through); k-- > 0;)
+            if (jot_grad_wants(g, through[k]))
                 g->need[at] |= GRAD_NEED;
         if (jot_past_asked(g->ctx, n->past))
             g->need[at] |= GRAD_NEED;
@@ -287,10 +352,11 @@ jot_grad_mark(Grad *g)
 static void
 grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target, bool past)
 {
+    const NodeId *through;
     int uses = target + past, k;
 
-    for (k = 0; k < n->ninputs; k++)
-        uses += jot_grad_wants(g, n->input[k]);
+    for (k = jot_grad_through(g, n, &through); k-- > 0;)
+        uses += jot_grad_wants(g, through[k]);
     for (; uses > 1; uses--) {
         jot_grad_hold(g, d);
         jot_grad_hold(g, d);
@@ -316,14 +382,15 @@ static void
 grad_of_node(Grad *g, uint32_t at)
 {
     NodeId id = g->order.v[at], d;
+    const NodeId *through;
     const Node *n = jot_node(g->ctx, id);
     uint32_t from = g->first[at];
-    bool target = g->need[at] & GRAD_TARGET, passes = jot_grad_passes(n);
+    bool target = g->need[at] & GRAD_TARGET, passes = grad_passes(n);
     bool past = jot_past_asked(g->ctx, n->past);
 
     if (!from || (!passes && !target))
         return;
-    if (n->kind == NODE_CODE) {
+    if (n->kind == NODE_CODE || n->kind == NODE_CUSTOM) {
         grad_of_opaque(g, id, from);
         return;
     }
@@ -352,10 +419,13 @@ grad_of_node(Grad *g, uint32_t at)
             jot_grad_give(g, n->input[0], jot_grad_dual(g, n, d));
         break;
     case NODE_REDUCE: jot_grad_of_reduce(g, id, d); break;
-    case NODE_ALIAS: jot_grad_give(g, n->input[0], d); break;
+    case NODE_ALIAS:
+        jot_grad_through(g, n, &through);
+        jot_grad_give_output(g, through[0], d, n->op);
+        break;
     case NODE_MAP: grad_of_code(g, id, &d); break;
     case NODE_STACK: grad_of_stack(g, n, d); break;
-    case NODE_PICK: grad_give_output(g, n->input[0], d, n->op); break;
+    case NODE_PICK: jot_grad_give_output(g, n->input[0], d, n->op); break;
     default: break;
     }
 }

@@ -6,7 +6,7 @@
 #define JOT_OPS_GRAD_H
 #include "ops/graph.h"
 
-enum { GRAD_NEED = 1, GRAD_TARGET = 2 };
+enum { GRAD_NEED = 1, GRAD_TARGET = 2, GRAD_USED = 4 }; /* USED: forward, for y */
 
 /* A contribution to nelem elements from `at` on (0: to all elements; -1: already counted), taken
  * from the node's elements from `from` on. */
@@ -27,6 +27,7 @@ typedef struct {
     int nwrt;
     const NodeId *seed;         /* forward: the tangent of each wrt; NULL: backward */
     int operand;                /* forward: whose tangent the rule at work is given */
+    uint32_t nheld;             /* of the list, whose nodes are held */
     bool failed;
 } Grad;
 
@@ -39,7 +40,13 @@ JOT_FN void jot_grad_give(Grad *g, NodeId to, NodeId d);
  * none. */
 JOT_FN NodeId jot_grad_total(Grad *g, NodeId to, uint32_t from);
 JOT_FN void jot_grad_hold(Grad *g, NodeId id); /* a reference until the walk is closed */
-JOT_FN bool jot_grad_passes(const Node *n); /* do gradients pass between it and its inputs? */
+JOT_FN void jot_grad_give_output(Grad *g, NodeId to, NodeId d, int output);
+/* The nodes with which n's gradient, or tangent, has to do; how many. */
+JOT_FN int jot_grad_through(const Grad *g, const Node *n, const NodeId **id);
+/* Before and after other walks (ops/transform/custom.c): nodes made so far are held; the order is
+ * that of the last walk again. */
+JOT_FN void jot_grad_pause(Grad *g);
+JOT_FN void jot_grad_resume(Grad *g);
 /* A walk over what y[0] .. is made of: its order, and what stands on wrt[0] .. (needs). */
 JOT_FN bool jot_grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt,
                           int nwrt);
@@ -66,6 +73,13 @@ JOT_FN NodeId jot_past_tangent(Grad *g, const Node *n);
  * is set. */
 JOT_FN bool jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k, int ny,
                            const NodeId *y);
+
+/* ---- ops/transform/custom.c ---- */
+/* What the callback of a CUSTOM node makes of dy, one per output (0: none flows): nodes for its x
+ * into dx (0 stays where there is none), each with a reference. False: the error is set. */
+JOT_FN bool jot_custom_run(jot_Ctx *ctx, NodeId id, const NodeId *dy, NodeId *dx);
+/* The tangents of its outputs where those of its x are t[0] .. (0: none), likewise. */
+JOT_FN bool jot_custom_tangents(jot_Ctx *ctx, NodeId id, const NodeId *t, NodeId *out);
 
 /* ---- ops/grad/rules.c ---- */
 JOT_FN NodeId jot_grad_const(jot_Ctx *ctx, NodeId like, double v);

@@ -223,7 +223,7 @@ vmap_code(Vmap *v, const Node *n)
     for (k = 0; k < n->ninputs; k++) {
         bool each = vmap_each(v, n->input[k]);
 
-        shared[k] = f->lead ? f->arg[k].shared && !each : !each;
+        shared[k] = k < f->inputs && (f->lead ? f->arg[k].shared && !each : !each);
         x[k] = v->to[vmap_at(v, n->input[k])];
         if (!shared[k] && f->arg[k].shared)
             x[k] = vmap_over(v, x[k], f, &f->arg[k]);
@@ -270,9 +270,28 @@ vmap_pick(Vmap *v, const Node *n)
     return jot_codespec_picks(v->ctx, v->to[vmap_at(v, n->input[0])], pick) ? pick[n->op] : 0;
 }
 
-JOT_FN NodeId
-jot_vmap_node(Vmap *v, const Node *n)
+/* Under other rules, beside what stands for what it stands beside. */
+static NodeId
+vmap_alias(Vmap *v, const Node *n)
 {
+    NodeId x = jot_vmap_operand(v, n->input[0]);
+    NodeSpec spec;
+
+    if (!x || !n->also)
+        return x ? jot_alias_node(v->ctx, x, n->flags) : 0;
+    spec = jot_spec_over(v->ctx, NODE_ALIAS, 1, &x);
+    spec.flags = n->flags;
+    spec.op = n->op;
+    spec.also = v->to[vmap_at(v, n->also)];
+    return jot_node_make(v->ctx, &spec);
+}
+
+JOT_FN NodeId
+jot_vmap_node(Vmap *v, NodeId id)
+{
+    const Node *n = jot_node(v->ctx, id);
+
+
     switch (n->kind) {
     case NODE_EW: case NODE_MAP: return vmap_elements(v, n);
     case NODE_REINDEX: return vmap_reindex(v, n);
@@ -281,6 +300,7 @@ jot_vmap_node(Vmap *v, const Node *n)
     case NODE_RANDOM: return vmap_random(v, n);
     case NODE_CODE: return vmap_code(v, n);
     case NODE_PICK: return vmap_pick(v, n);
-    default: return jot_alias_node(v->ctx, jot_vmap_operand(v, n->input[0]), n->flags);
+    case NODE_CUSTOM: return n->code->part ? jot_node_again(v->ctx, id, v->to) : vmap_code(v, n);
+    default: return vmap_alias(v, n);
     }
 }

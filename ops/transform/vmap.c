@@ -14,6 +14,7 @@
  * Read before: ops/transform/examples.c. After: ops/transform/custom.c. */
 #include "ops/maps.h"
 #include "ops/transform/transform.h"
+#include "ops/user/code.h"
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
@@ -41,6 +42,8 @@ vmap_mark(Vmap *v, const NodeId *y, int ny, const NodeId *x, int nx)
         for (k = 0; k < n->ninputs && v->state[at] & VMAP_NEEDED; k++)
             if (!(v->state[at] & VMAP_FIXED) && !vmap_is_state(n))
                 v->state[vmap_at(v, n->input[k])] |= VMAP_NEEDED;
+        if (n->also && v->state[at] & VMAP_NEEDED && !(v->state[at] & VMAP_FIXED))
+            v->state[vmap_at(v, n->also)] |= VMAP_NEEDED;
     }
     for (at = 0; at < v->order.n; at++) {
         const Node *n = jot_node(v->ctx, v->order.v[at]);
@@ -67,6 +70,12 @@ vmap_moved(const Vmap *v, const Node *n, bool *each)
         *each |= vmap_each(v, n->input[k]);
         moved |= v->to[vmap_at(v, n->input[k])] != n->input[k];
     }
+    if (n->also) {
+        const Node *also = jot_node(v->ctx, n->also);
+
+        *each |= also->kind == NODE_CUSTOM && !also->code->part && vmap_each(v, n->also);
+        moved |= v->to[vmap_at(v, n->also)] != n->also;
+    }
     return moved;
 }
 
@@ -85,7 +94,7 @@ vmap_walk(Vmap *v)
         moved = vmap_moved(v, n, &each);
         v->state[at] |= each ? VMAP_EACH : 0;
         if (each || moved)
-            v->to[at] = each ? jot_vmap_node(v, n) : jot_node_again(ctx, v->order.v[at], v->to);
+            v->to[at] = each ? jot_vmap_node(v, v->order.v[at]) : jot_node_again(ctx, v->order.v[at], v->to);
         if (!v->to[at])
             return ctx->status != JOT_OK ? false : jot_fail_memory(ctx, "vmap");
         if (each || moved)

@@ -64,6 +64,8 @@ typedef struct CodeSpec {
     int64_t lead_ext[JOT_MAX_RANK]; /* each array, which are of one example */
     int64_t examples;      /* their product */
     struct CodeSpec *base; /* whose texts and names these are; NULL: its own */
+    jot_CustomGradFn *custom;    /* of a CUSTOM node: makes gradients (ops/transform/custom.c) */
+    bool part;             /* ... of a part of the graph that is computed again for them */
 } CodeSpec;
 
 /* ---- ops/user/code.c ---- */
