@@ -537,7 +537,7 @@ JOT_BINARY(JOT_DECL2_)
  *   logaddexp(a, b)          log(e^a + e^b)
  *   shift_left, shift_right  by a negative count, or by the width or more: 0, but -1 for a negative
  *                            number shifted right */
-JOT_API jot_Var jot_select(jot_Var condition, jot_Var a, jot_Var b); /* condition ? a : b */
+JOT_API jot_Var jot_where(jot_Var condition, jot_Var a, jot_Var b); /* condition ? a : b */
 JOT_API jot_Var jot_cast(jot_Var a, jot_DType dtype); /* floats to integers saturate, NaN gives 0;
                                                          integers to integers wrap around */
 JOT_API jot_Var jot_scale(jot_Var a, double k);  /* a * k in a's dtype */
@@ -563,7 +563,7 @@ JOT_API jot_Var jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints ste
 JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* < 0: crop */
 JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
-JOT_API jot_Var jot_expand(jot_Var x, int dim);                      /* insert a dimension of 1 */
+JOT_API jot_Var jot_unsqueeze(jot_Var x, int dim);                      /* insert a dimension of 1 */
 JOT_API jot_Var jot_squeeze(jot_Var x, int dim);                     /* remove a dimension of 1 */
 /* Join variables of one dtype: along dim, in which alone their shapes may differ; along a new
  * dimension dim, all of one shape. */
@@ -571,7 +571,7 @@ JOT_API jot_Var jot_concat(jot_Vars vars, int dim);
 JOT_API jot_Var jot_stack(jot_Vars vars, int dim);
 /* x with dimension dim replaced by the dimensions of index (integers), which choose positions of
  * it. A position outside x gives 0; negative ones do not count from the end. */
-JOT_API jot_Var jot_gather(jot_Var x, jot_Var index, int dim);
+JOT_API jot_Var jot_take(jot_Var x, jot_Var index, int dim);
 /* index's shape and a last dimension of `classes`: 1 at position index, else 0. */
 JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype);
 

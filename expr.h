@@ -45,7 +45,7 @@ extern "C" {
  *   - of a read with `else`, which has that number outside
  *   - if a name of it stands in a condition on indices around it: i > 0 ? x[i-1] : 0. Outside all
  *     the same, such a read is the number on the other side of the ':', or 0
- *   - with a load, which is not known: outside is 0, as in jot_gather
+ *   - with a load, which is not known: outside is 0, as in jot_take
  * The first two give ranges only to names alone, where nothing else does.
  *
  * Dtypes are those of the operators. A number takes the dtype of the value it meets (with `else`,

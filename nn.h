@@ -248,7 +248,7 @@ JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
 
 /* n positions of dimension dim, from start on (from the end where negative); the others whole. */
 JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
-JOT_API jot_Var jot_take(jot_Var x, int dim, int64_t position); /* one position; dim disappears */
+JOT_API jot_Var jot_select(jot_Var x, int dim, int64_t position); /* one position; dim disappears */
 /* Parts along dim: of the sizes given, which add up to its extent; of equal size but for the last.
  * parts: room for sizes.n (n) handles, poison after a failure (false, 0). jot_chunk returns how
  * many there are: fewer than n where they come to an end before. */
@@ -273,7 +273,7 @@ JOT_API jot_Var jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double
 /* grids[k][i0, i1, ...] = vectors[k][ik]; room for vectors.n handles, poison after a failure */
 JOT_API bool jot_meshgrid(jot_Vars vectors, jot_Var *grids);
 
-/* Elements at places that are data. As in jot_gather a place outside x gives 0, or takes nothing,
+/* Elements at places that are data. As in jot_take a place outside x gives 0, or takes nothing,
  * and negative ones do not count from the end. index: integers. */
 /* out[i, j, ...] = x[i, index[i, j, ...], ...], the index in dimension dim: of x's rank, and no
  * further than x elsewhere. */

@@ -129,7 +129,7 @@ gather(Bench *b, jot_Var *out)
 {
     jot_Var w = work_normal(b, 0, JOT_SHAPE(30522, 256));
 
-    out[0] = jot_gather(w, work_labels(b, 1, 8192, 30522), 0);
+    out[0] = jot_take(w, work_labels(b, 1, 8192, 30522), 0);
     return b->work->a[0] ? work_backward(b, 2, jot_scale(out[0], 2), 1, &w, out) : 1;
 }
 

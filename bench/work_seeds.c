@@ -27,7 +27,7 @@ uniformity(Bench *b, jot_Var *out)
     jot_Var x = work_scaled(b, 0, JOT_SHAPE(n, 128), 0.088388);
     jot_Var s = jot_sum(jot_mul(x, x), JOT_DIMS(1));
     jot_Var p = jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0)));
-    jot_Var d = jot_relu(jot_sub(jot_add(jot_expand(s, 1), jot_expand(s, 0)), jot_scale(p, 2)));
+    jot_Var d = jot_relu(jot_sub(jot_add(jot_unsqueeze(s, 1), jot_unsqueeze(s, 0)), jot_scale(p, 2)));
     jot_Var upper = jot_lt(jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 0),
                            jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 1));
     jot_Var e = jot_mul(jot_exp(jot_scale(d, -2)), jot_cast(upper, JOT_F32));
@@ -64,7 +64,7 @@ elu(jot_Var x)
 {
     jot_Var zero = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 0);
 
-    return jot_select(jot_gt(x, zero), x, jot_expm1(jot_minimum(x, zero)));
+    return jot_where(jot_gt(x, zero), x, jot_expm1(jot_minimum(x, zero)));
 }
 
 enum { LSTM, MILSTM, SUBLSTM, LLTM, SCRN };

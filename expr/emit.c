@@ -316,7 +316,7 @@ emit_cond(Expr *e, int id, unsigned names, jot_DType want)
     test = emit_value(e, n->a, c->index ? names : c->names, JOT_F32);
     if (e->bad || !emit_pair(e, n->b, n->c, names, want, v))
         return emit_none;
-    return jot_select(test, v[0], v[1]);
+    return jot_where(test, v[0], v[1]);
 }
 
 /* ---- values ------------------------------------------------------------------------------- */

@@ -20,20 +20,20 @@ jot_relu(jot_Var x)
     if (!jot_check(x.ctx, x, "relu", "x"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    return jot_leave(x.ctx, jot_select(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
+    return jot_leave(x.ctx, jot_where(jot_le(x, nn_zero(x)), nn_zero(x), x)); /* NaN stays NaN */
 }
 
 /* x where it is above 0, else `below`, which was computed of act_low(x). */
 static jot_Var
 act_sides(jot_Var x, jot_Var below)
 {
-    return jot_leave(x.ctx, jot_select(jot_gt(x, nn_zero(x)), x, below));
+    return jot_leave(x.ctx, jot_where(jot_gt(x, nn_zero(x)), x, below));
 }
 
 static jot_Var
 act_low(jot_Var x)
 {
-    return jot_select(jot_gt(x, nn_zero(x)), nn_zero(x), x);
+    return jot_where(jot_gt(x, nn_zero(x)), nn_zero(x), x);
 }
 
 jot_Var
@@ -63,7 +63,7 @@ jot_prelu(jot_Var x, jot_Var slope)
         slope = jot_reindex(slope, jot_shape(x), JOT_INDEX("i1"));
     jot_DType wide = jot_promote(jot_dtype(x), jot_dtype(slope));
     jot_Var y = jot_mul(x, slope);
-    return jot_leave(ctx, jot_select(jot_gt(x, nn_zero(x)), jot_cast(x, wide), y));
+    return jot_leave(ctx, jot_where(jot_gt(x, nn_zero(x)), jot_cast(x, wide), y));
 }
 
 jot_Var
@@ -94,7 +94,7 @@ jot_selu(jot_Var x)
     if (!nn_begin(&x, "selu"))
         return nn_poison(x.ctx);
     jot_Var below = jot_scale(jot_expm1(act_low(x)), alpha * scale);
-    return jot_leave(x.ctx, jot_select(jot_gt(x, nn_zero(x)), jot_scale(x, scale), below));
+    return jot_leave(x.ctx, jot_where(jot_gt(x, nn_zero(x)), jot_scale(x, scale), below));
 }
 
 jot_Var
@@ -104,7 +104,7 @@ jot_threshold(jot_Var x, double least, double otherwise)
         return nn_poison(x.ctx);
     jot_Var k = nn_number(x, least);
     jot_Var y = nn_number(x, otherwise);
-    return jot_leave(x.ctx, jot_select(jot_le(x, k), y, x)); /* NaN stays NaN */
+    return jot_leave(x.ctx, jot_where(jot_le(x, k), y, x)); /* NaN stays NaN */
 }
 
 /* ---- cut off ---- */
@@ -153,7 +153,7 @@ act_shrink(jot_Var x, double lambda, bool soft, const char *op)
     }
     jot_Var within = jot_le(jot_abs(x), nn_number(x, lambda));
     jot_Var y = soft ? jot_sub(x, jot_scale(jot_sign(x), lambda)) : x;
-    return jot_leave(x.ctx, jot_select(within, nn_zero(x), y));
+    return jot_leave(x.ctx, jot_where(within, nn_zero(x), y));
 }
 
 jot_Var

@@ -31,7 +31,7 @@ jot_narrow(jot_Var x, int dim, int64_t start, int64_t n)
 }
 
 jot_Var
-jot_take(jot_Var x, int dim, int64_t position)
+jot_select(jot_Var x, int dim, int64_t position)
 {
     static const char op[] = "take";
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
@@ -242,7 +242,7 @@ jot_linspace(jot_Ctx *ctx, jot_DType dtype, double start, double end, int64_t n)
     jot_Var low = jot_lt(i, jot_full_int(ctx, JOT_I64, JOT_SHAPE(), n / 2 + n % 2));
     jot_Var up = jot_scale(jot_cast(i, JOT_F64), step);
     jot_Var down = jot_scale(jot_cast(jot_sub(last, i), JOT_F64), -step);
-    return jot_leave(ctx, jot_cast(jot_select(low, jot_offset(up, start), jot_offset(down, end)),
+    return jot_leave(ctx, jot_cast(jot_where(low, jot_offset(up, start), jot_offset(down, end)),
                                    dtype));
 }
 
@@ -326,5 +326,5 @@ jot_masked_fill(jot_Var x, jot_Var mask, double value)
     if (!jot_check(ctx, x, op, "x") || !nn_fits(ctx, mask, x, op, "mask"))
         return nn_poison(ctx);
     jot_push(ctx);
-    return jot_leave(ctx, jot_select(mask, nn_number(x, value), x));
+    return jot_leave(ctx, jot_where(mask, nn_number(x, value), x));
 }

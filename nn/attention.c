@@ -45,7 +45,7 @@ attention_masked(jot_Var scores, jot_Var mask)
     if (jot_dtype(mask) != JOT_BOOL)
         return jot_add(scores, jot_cast(mask, jot_dtype(scores)));
     jot_Var never = nn_number(scores, -nn_infinity());
-    return jot_select(mask, scores, never);
+    return jot_where(mask, scores, never);
 }
 
 /* scores (b, h, t, s) where row i may see columns 0 .. i + s - t */
@@ -87,8 +87,8 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     bool grouped = g != h;
     if (grouped) {
         q = jot_reshape(q, JOT_SHAPE(b, g, h / g, t, d));
-        k = jot_expand(k, 2);
-        v = jot_expand(v, 2);
+        k = jot_unsqueeze(k, 2);
+        v = jot_unsqueeze(v, 2);
     }
     bool before = dtype == JOT_F16; /* so that they stay in range, at the price of a kernel */
     jot_Var scores = jot_matmul(before ? jot_scale(q, scale) : q, jot_swap(k, -1, -2));
@@ -118,7 +118,7 @@ positions_angles(jot_Var positions, jot_DType dtype, int64_t d, double base)
 {
     jot_Ctx *ctx = positions.ctx;
     jot_DType wide = dtype == JOT_F64 ? JOT_F64 : JOT_F32;
-    jot_Var p = jot_expand(jot_cast(positions, wide), -1);
+    jot_Var p = jot_unsqueeze(jot_cast(positions, wide), -1);
     jot_Var i = jot_arange(ctx, wide, 0, d > 0 ? 2.0 / (double)d : 0, d / 2);
     jot_Var rate = jot_pow(jot_full(ctx, wide, JOT_SHAPE(), base), jot_neg(i));
     return jot_mul(p, rate);
@@ -193,11 +193,11 @@ jot_embedding(jot_Var table, jot_Var index, int64_t padding)
         || !nn_integer(index, op, "index"))
         return nn_poison(ctx);
     jot_push(ctx);
-    jot_Var y = jot_gather(table, index, 0);
+    jot_Var y = jot_take(table, index, 0);
     if (padding >= 0) {
         jot_Var pad = jot_eq(jot_cast(index, JOT_I64),
                              jot_full_int(ctx, JOT_I64, JOT_SHAPE(), padding));
-        y = jot_select(jot_expand(pad, -1), nn_zero(y), y);
+        y = jot_where(jot_unsqueeze(pad, -1), nn_zero(y), y);
     }
     return jot_leave(ctx, y);
 }

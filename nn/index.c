@@ -159,8 +159,8 @@ index_last(jot_Var x, jot_Var place, jot_Var y, jot_Strs back)
                                    JOT_VARS(place));
     jot_Var hit = jot_ge(place, nn_zero(place));
     for (int d = jot_rank(hit); d < jot_rank(x); d++)
-        hit = jot_expand(hit, d);
-    return jot_select(hit, value, x);
+        hit = jot_unsqueeze(hit, d);
+    return jot_where(hit, value, x);
 }
 
 jot_Var
@@ -279,7 +279,7 @@ jot_histogram(jot_Var x, int64_t bins, double lo, double hi)
     jot_Var bin = jot_floor(jot_scale(jot_offset(wide, -lo), (double)bins / (hi - lo)));
     jot_Var last = jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), bins - 1); /* hi is of it */
     bin = jot_minimum(jot_cast(bin, JOT_I64), last);
-    bin = jot_select(inside, bin, jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), -1));
+    bin = jot_where(inside, bin, jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), -1));
     return jot_leave(x.ctx, index_count(bin, jot_full_int(x.ctx, JOT_I64, jot_shape(x), 1), bins));
 }
 

@@ -68,7 +68,7 @@ jot_logsumexp(jot_Var x, jot_Ints dims, bool keep)
     if (!jot_nelem(x))
         return jot_leave(x.ctx, jot_cast(jot_log(jot_reduce(JOT_ADD, x, dims, keep)), dtype));
     jot_Var most = jot_stop_grad(jot_reduce(JOT_MAX, x, dims, true));
-    most = jot_select(jot_isfinite(most), most, nn_zero(most));
+    most = jot_where(jot_isfinite(most), most, nn_zero(most));
     jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(x, most)), dims, true);
     jot_Var y = jot_add(jot_log(sum), most);
     if (!keep)
@@ -90,5 +90,5 @@ jot_dropout(jot_Var x, double rate)
     x = jot_cast(x, nn_float_of(jot_dtype(x)));
     jot_Var u = jot_uniform(x.ctx, JOT_F32, jot_shape(x));
     jot_Var drop = jot_lt(u, jot_full(x.ctx, JOT_F32, JOT_SHAPE(), rate));
-    return jot_leave(x.ctx, jot_select(drop, nn_zero(x), jot_scale(x, 1 / (1 - rate))));
+    return jot_leave(x.ctx, jot_where(drop, nn_zero(x), jot_scale(x, 1 / (1 - rate))));
 }

@@ -13,8 +13,8 @@ static jot_Var
 norm_root(jot_Var s)
 {
     jot_Var none = jot_eq(s, nn_zero(s));
-    return jot_select(none, nn_zero(s),
-                      jot_sqrt(jot_select(none, nn_number(s, 1), s)));
+    return jot_where(none, nn_zero(s),
+                      jot_sqrt(jot_where(none, nn_number(s, 1), s)));
 }
 
 /* y^p of y >= 0, whose derivative at 0 is 0. */
@@ -26,8 +26,8 @@ norm_power(jot_Var y, double p)
     if (p > 1)
         return jot_pow(y, power);
     jot_Var at_none = jot_full(y.ctx, dtype, JOT_SHAPE(), p < 0 ? nn_infinity() : 0);
-    y = jot_select(none, jot_full(y.ctx, dtype, JOT_SHAPE(), 1), y);
-    return jot_select(none, at_none, jot_pow(y, power));
+    y = jot_where(none, jot_full(y.ctx, dtype, JOT_SHAPE(), 1), y);
+    return jot_where(none, at_none, jot_pow(y, power));
 }
 
 /* |x|_p of a wide x */

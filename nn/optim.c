@@ -307,7 +307,7 @@ optim_lamb(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
     jot_Var long_s = jot_sum(jot_square(nn_wide(step)), JOT_ALL_DIMS);
     jot_Var none = jot_eq(jot_mul(long_p, long_s), nn_zero(long_p));
     jot_Var one = nn_number(long_p, 1);
-    jot_Var trust = jot_sqrt(jot_select(none, one, jot_div(long_p, long_s)));
+    jot_Var trust = jot_sqrt(jot_where(none, one, jot_div(long_p, long_s)));
     next[0] = jot_sub(now[0], optim_times(step, jot_mul(trust, optim_as(o->lr, trust))));
 }
 

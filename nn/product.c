@@ -11,7 +11,7 @@ jot_outer(jot_Var a, jot_Var b)
     if (!nn_rank_is(ctx, a, 1, "outer", "a", "(m)") || !nn_rank_is(ctx, b, 1, "outer", "b", "(n)"))
         return nn_poison(ctx);
     jot_push(ctx);
-    return jot_leave(ctx, jot_mul(jot_expand(a, 1), b));
+    return jot_leave(ctx, jot_mul(jot_unsqueeze(a, 1), b));
 }
 
 /* a[i + 1] b[i + 2] - a[i + 2] b[i + 1], counted modulo 3 */
@@ -78,7 +78,7 @@ jot_cdist(jot_Var a, jot_Var b, double p)
         return jot_raise(ctx, JOT_ESHAPE, "%s: b: a last extent of %lld asked (a's), %lld found",
                          op, (long long)jot_extent(a, -1), (long long)jot_extent(b, -1));
     jot_push(ctx);
-    jot_Var d = jot_sub(jot_expand(a, ra - 1), jot_expand(b, rb - 2));
+    jot_Var d = jot_sub(jot_unsqueeze(a, ra - 1), jot_unsqueeze(b, rb - 2));
     return jot_leave(ctx, jot_vector_norm(d, p, JOT_DIMS(-1), false));
 }
 

@@ -41,7 +41,7 @@ random_gumbel(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
 static jot_Var
 random_largest(jot_Var x, int dim)
 {
-    jot_Var at = jot_expand(jot_argmax(x, dim), dim);
+    jot_Var at = jot_unsqueeze(jot_argmax(x, dim), dim);
     return jot_cast(jot_eq(at, jot_iota(x.ctx, JOT_I64, jot_shape(x), dim)), jot_dtype(x));
 }
 

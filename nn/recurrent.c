@@ -116,10 +116,10 @@ rnn_steps(const Rnn *r, jot_Var x, jot_Var *h, jot_Var *c, jot_Var *ys)
                                              : lstm_cell(r, now, *h, &cell);
         if (r->w->lengths) {
             jot_Var at = jot_full_int(ctx, JOT_I64, JOT_SHAPE(), t);
-            jot_Var on = jot_expand(jot_lt(at, jot_cast(*r->w->lengths, JOT_I64)), 1);
-            ys[t] = jot_select(on, next, nn_zero(next));
-            next = jot_select(on, next, *h);
-            cell = c ? jot_select(on, cell, *c) : cell;
+            jot_Var on = jot_unsqueeze(jot_lt(at, jot_cast(*r->w->lengths, JOT_I64)), 1);
+            ys[t] = jot_where(on, next, nn_zero(next));
+            next = jot_where(on, next, *h);
+            cell = c ? jot_where(on, cell, *c) : cell;
         } else {
             ys[t] = next;
         }

@@ -38,11 +38,11 @@ scan_reduce(const Scan *s, jot_Var t, int dim)
     if (!s->log)
         return jot_reduce(s->op, t, JOT_DIMS(dim), false);
     jot_Var m = jot_stop_grad(jot_reduce(JOT_MAX, t, JOT_DIMS(dim), true));
-    m = jot_select(jot_isinf(m), nn_zero(m), m);
+    m = jot_where(jot_isinf(m), nn_zero(m), m);
     jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(t, m)), JOT_DIMS(dim), false);
     jot_Var none = jot_eq(sum, nn_zero(sum)), least = nn_number(sum, s->identity);
-    sum = jot_select(none, nn_number(sum, 1), sum);
-    return jot_select(none, least, jot_add(jot_log(sum), jot_squeeze(m, dim)));
+    sum = jot_where(none, nn_number(sum, 1), sum);
+    return jot_where(none, least, jot_add(jot_log(sum), jot_squeeze(m, dim)));
 }
 
 /* x (outer, blocks, n, inner): for each of the n the terms up to it, of a dimension of their own.
@@ -65,7 +65,7 @@ scan_terms(const Scan *s, jot_Var x)
     jot_Var near = s->reverse ? to : from, far = s->reverse ? from : to;
     jot_Var count = s->exclusive ? jot_lt(near, far) : jot_le(near, far);
     jot_Var none = nn_number(x, s->identity);
-    return scan_reduce(s, jot_select(count, jot_reindex(x, shape, index), none), 3);
+    return scan_reduce(s, jot_where(count, jot_reindex(x, shape, index), none), 3);
 }
 
 /* x (outer, n, inner) */
@@ -83,7 +83,7 @@ scan_run(const Scan *s, jot_Var x)
         x = jot_pad(x, JOT_DIMS(0, 0, 0), JOT_DIMS(0, all - n, 0), s->identity);
     x = jot_reshape(x, JOT_SHAPE(outer, blocks, SCAN_BLOCK, inner));
     jot_Var sums = scan_run(&before, scan_reduce(s, x, 2));
-    jot_Var y = scan_combine(s, jot_expand(sums, 2), scan_terms(s, x));
+    jot_Var y = scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x));
     return jot_narrow(jot_reshape(y, JOT_SHAPE(outer, all, inner)), 1, 0, n);
 }
 

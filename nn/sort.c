@@ -272,7 +272,7 @@ sort_between(jot_Var x, int dim, double place)
         jot_Var next = sort_take(t, jot_narrow(order, 1, low + 1, 1));
         y = jot_add(y, jot_scale(jot_sub(next, y), part));
     }
-    return sort_leave(x, jot_select(jot_isnan(last), jot_cast(last, jot_dtype(y)), y), dim, false);
+    return sort_leave(x, jot_where(jot_isnan(last), jot_cast(last, jot_dtype(y)), y), dim, false);
 }
 
 static bool

@@ -28,7 +28,7 @@ special_poly(jot_Var x, const double *c, int n)
 static jot_Var
 special_or(jot_Var where, jot_Var x, double k)
 {
-    return jot_select(where, x, nn_number(x, k));
+    return jot_where(where, x, nn_number(x, k));
 }
 
 /* ---- erfinv ---- */
@@ -49,9 +49,9 @@ special_erfinv_start(jot_Var a)
     jot_Var w = jot_neg(jot_log(jot_mul(jot_sub(one, a), jot_add(one, a))));
     jot_Var near = jot_lt(w, nn_number(a, 5));
     jot_Var in = special_poly(jot_offset(special_or(near, w, 0), -2.5), central, 9);
-    jot_Var root = jot_sqrt(jot_select(near, nn_number(a, 9), w));
+    jot_Var root = jot_sqrt(jot_where(near, nn_number(a, 9), w));
     jot_Var out = special_poly(jot_offset(root, -3), tail, 9);
-    return jot_mul(a, jot_select(near, in, out));
+    return jot_mul(a, jot_where(near, in, out));
 }
 
 /* y nearer to where erf(y) = a: u = (erf(y) - a) / erf'(y), y - u / (1 + u y) */
@@ -59,7 +59,7 @@ static jot_Var
 special_erfinv_step(jot_Var y, jot_Var a)
 {
     jot_Var low = jot_lt(a, nn_number(a, 0.5));
-    jot_Var off = jot_select(low, jot_sub(jot_erf(y), a),
+    jot_Var off = jot_where(low, jot_sub(jot_erf(y), a),
                              jot_sub(jot_offset(jot_neg(a), 1), jot_erfc(y)));
     jot_Var u = jot_mul(jot_scale(off, 0.88622692545275801365), jot_exp(jot_square(y)));
     return jot_sub(y, jot_div(u, jot_offset(jot_mul(u, y), 1)));
@@ -75,8 +75,8 @@ jot_erfinv(jot_Var x)
     jot_Var y = special_erfinv_step(special_erfinv_start(a), a);
     y = jot_mul(jot_sign(wide), special_erfinv_step(y, a));
     jot_Var edge = jot_mul(jot_stop_grad(wide), nn_number(wide, nn_infinity()));
-    edge = jot_select(jot_eq(size, nn_number(wide, 1)), edge, nn_number(wide, nn_nan()));
-    return jot_leave(x.ctx, jot_cast(jot_select(inside, y, edge), jot_dtype(x)));
+    edge = jot_where(jot_eq(size, nn_number(wide, 1)), edge, nn_number(wide, nn_nan()));
+    return jot_leave(x.ctx, jot_cast(jot_where(inside, y, edge), jot_dtype(x)));
 }
 
 /* ---- gamma ---- */
@@ -106,18 +106,18 @@ jot_lgamma(jot_Var x)
     if (!nn_begin(&x, "lgamma"))
         return nn_poison(x.ctx);
     jot_Var wide = nn_wide(x), low = jot_lt(wide, nn_number(wide, 0.5));
-    jot_Var r = jot_select(low, jot_offset(jot_neg(wide), 1), wide);
+    jot_Var r = jot_where(low, jot_offset(jot_neg(wide), 1), wide);
     const int steps = special_steps(r);
     jot_Var small = jot_lt(r, nn_number(r, steps)), few = special_or(small, r, 1), factors = few;
     for (int k = 1; k < steps; k++)
         factors = jot_mul(factors, jot_offset(few, k));
-    jot_Var z = jot_select(small, jot_offset(few, steps), r), per = jot_reciprocal(z);
+    jot_Var z = jot_where(small, jot_offset(few, steps), r), per = jot_reciprocal(z);
     jot_Var y = jot_mul(jot_offset(z, -0.5), jot_offset(jot_log(z), -1));
     y = jot_add(jot_offset(y, 0.91893853320467274178 - 0.5),
                 jot_mul(per, special_poly(jot_square(per), stirling, 7)));
     y = jot_sub(y, special_or(small, jot_log(factors), 0));
     jot_Var s = jot_log(jot_abs(special_turn(special_or(low, wide, 0.25), jot_sin)));
-    y = jot_select(low, jot_sub(jot_offset(jot_neg(s), 1.14472988584940017414), y), y);
+    y = jot_where(low, jot_sub(jot_offset(jot_neg(s), 1.14472988584940017414), y), y);
     return jot_leave(x.ctx, jot_cast(y, jot_dtype(x)));
 }
 
@@ -130,19 +130,19 @@ jot_digamma(jot_Var x)
     if (!nn_begin(&x, "digamma"))
         return nn_poison(x.ctx);
     jot_Var wide = nn_wide(x), low = jot_lt(wide, nn_number(wide, 0.5));
-    jot_Var r = jot_select(low, jot_offset(jot_neg(wide), 1), wide);
+    jot_Var r = jot_where(low, jot_offset(jot_neg(wide), 1), wide);
     const int steps = special_steps(r);
     jot_Var small = jot_lt(r, nn_number(r, steps)), few = special_or(small, r, 1);
     jot_Var between = jot_reciprocal(few);
     for (int k = 1; k < steps; k++)
         between = jot_add(between, jot_reciprocal(jot_offset(few, k)));
-    jot_Var z = jot_select(small, jot_offset(few, steps), r), per = jot_square(jot_reciprocal(z));
+    jot_Var z = jot_where(small, jot_offset(few, steps), r), per = jot_square(jot_reciprocal(z));
     jot_Var y = jot_sub(jot_log(z), jot_scale(jot_reciprocal(z), 0.5));
     y = jot_sub(y, jot_mul(per, special_poly(per, series, 7)));
     y = jot_sub(y, special_or(small, between, 0));
     jot_Var t = special_or(low, wide, 0.25);
     jot_Var turn = jot_div(special_turn(t, jot_cos), special_turn(t, jot_sin));
-    y = jot_select(low, jot_sub(y, jot_scale(turn, 3.14159265358979323846)), y);
+    y = jot_where(low, jot_sub(y, jot_scale(turn, 3.14159265358979323846)), y);
     return jot_leave(x.ctx, jot_cast(y, jot_dtype(x)));
 }
 
@@ -160,9 +160,9 @@ jot_sinc(jot_Var x)
     const double pi = 3.14159265358979323846;
     jot_Var wide = nn_wide(x), near = jot_lt(jot_abs(wide), nn_number(wide, 0.25));
     jot_Var in = jot_scale(special_or(near, wide, 0), pi);
-    jot_Var out = jot_select(near, nn_number(wide, 1), wide);
+    jot_Var out = jot_where(near, nn_number(wide, 1), wide);
     jot_Var y = jot_div(jot_sin(jot_scale(out, pi)), jot_scale(out, pi));
-    y = jot_select(near, special_poly(jot_square(in), taylor, 9), y);
+    y = jot_where(near, special_poly(jot_square(in), taylor, 9), y);
     return jot_leave(x.ctx, jot_cast(y, jot_dtype(x)));
 }
 
@@ -184,7 +184,7 @@ jot_nan_to_num(jot_Var x, double nan, double above, double below)
 {
     if (!nn_begin(&x, "nan_to_num"))
         return nn_poison(x.ctx);
-    jot_Var big = jot_select(jot_signbit(x), nn_number(x, below), nn_number(x, above));
-    return jot_leave(x.ctx, jot_select(jot_isnan(x), nn_number(x, nan),
-                                       jot_select(jot_isinf(x), big, x)));
+    jot_Var big = jot_where(jot_signbit(x), nn_number(x, below), nn_number(x, above));
+    return jot_leave(x.ctx, jot_where(jot_isnan(x), nn_number(x, nan),
+                                       jot_where(jot_isinf(x), big, x)));
 }

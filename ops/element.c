@@ -181,7 +181,7 @@ JOT_BINARY(ELEMENT_BINARY)
 #undef ELEMENT_BINARY
 
 jot_Var
-jot_select(jot_Var condition, jot_Var a, jot_Var b)
+jot_where(jot_Var condition, jot_Var a, jot_Var b)
 {
     static const char *const args[] = {"condition", "a", "b"};
     jot_Ctx *ctx = condition.ctx ? condition.ctx : a.ctx ? a.ctx : b.ctx;

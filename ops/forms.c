@@ -136,7 +136,7 @@ jot_broadcast(jot_Var x, jot_Ints shape, jot_Ints dims)
 }
 
 jot_Var
-jot_expand(jot_Var x, int dim)
+jot_unsqueeze(jot_Var x, int dim)
 {
     FormsBuilder f;
     int at, k;

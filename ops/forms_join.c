@@ -142,7 +142,7 @@ jot_stack(jot_Vars vars, int dim)
 /* ---- gather ------------------------------------------------------------------------------- */
 
 jot_Var
-jot_gather(jot_Var x, jot_Var index, int asked)
+jot_take(jot_Var x, jot_Var index, int asked)
 {
     jot_Ctx *ctx = x.ctx ? x.ctx : index.ctx;
     NodeId from = ctx ? jot_node_in(ctx, x, "gather", "x") : 0;

@@ -241,7 +241,7 @@ layernorm(V x, V g, V b)
 static V
 relu(V x)
 {
-    return jot_select(jot_gt(x, jot_scalar(ctx, JOT_F32, 0)), x, jot_scalar(ctx, JOT_F32, 0));
+    return jot_where(jot_gt(x, jot_scalar(ctx, JOT_F32, 0)), x, jot_scalar(ctx, JOT_F32, 0));
 }
 
 static V

@@ -129,7 +129,7 @@ do_binary(Prog *p)
     case 4: if (most < 45) push(p, jot_minimum(a.v, b.v), most, a.real); break;
     case 5:
         if (most < 45)
-            push(p, jot_select(jot_lt(a.v, b.v), b.v, jot_neg(a.v)), most, a.real);
+            push(p, jot_where(jot_lt(a.v, b.v), b.v, jot_neg(a.v)), most, a.real);
         break;
     default: if (a.real) push(p, jot_div(a.v, jot_offset(jot_square(b.v), 1)), 99, true); break;
     }
@@ -227,7 +227,7 @@ do_form(Prog *p)
         break;
     case 7:
         if (rank)
-            push(p, jot_gather(a.v, p->index, draw(p, rank)), a.bits, a.real);
+            push(p, jot_take(a.v, p->index, draw(p, rank)), a.bits, a.real);
         break;
     default: /* broadcast along a new dimension */
         if (rank < 4) {

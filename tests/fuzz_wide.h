@@ -189,7 +189,7 @@ wide_whole_binary(Prog *p, jot_Var x, jot_Var y)
         jot_bit_xor, jot_shift_left, jot_shift_right};
     int k = draw(p, 20);
 
-    put(p, k < 19 ? f[k](x, y) : jot_select(x, y, jot_bit_not(y)), 1, 0);
+    put(p, k < 19 ? f[k](x, y) : jot_where(x, y, jot_bit_not(y)), 1, 0);
 }
 
 static void
@@ -214,7 +214,7 @@ wide_binary(Prog *p)
     case 6: if (2 * b.mag < p->room) put(p, jot_atan2(x, beyond_one(y)), ROUNDS, 2); break;
     case 7: put(p, jot_logaddexp(x, y), ROUNDS, mag + 1); break;
     case 8: put(p, jot_pow(jot_offset(jot_square(jot_tanh(x)), 1), jot_tanh(y)), ROUNDS, 1); break;
-    case 9: put(p, jot_select(jot_lt(p->in[0], jot_full(p->c, jot_dtype(p->in[0]), JOT_SHAPE(), 1)),
+    case 9: put(p, jot_where(jot_lt(p->in[0], jot_full(p->c, jot_dtype(p->in[0]), JOT_SHAPE(), 1)),
                               jot_scalar(p->c, jot_dtype(x), 2), jot_scalar(p->c, jot_dtype(x), 3)),
                    3, 2); break;
     case 10: /* as the user writes it, where there is a compiler */
@@ -229,8 +229,8 @@ wide_binary(Prog *p)
     case 12: put(p, jot_minimum(x, y), bits, mag); break;
     case 13: put(p, jot_fmax(x, y), bits, mag); break;
     case 14: put(p, jot_fmin(x, y), bits, mag); break;
-    case 15: put(p, jot_select(jot_lt(x, y), y, jot_neg(x)), bits, mag); break;
-    case 16: put(p, jot_select(jot_ne(x, y), x, jot_add(y, two)), bits + 3, mag + 2); break;
+    case 15: put(p, jot_where(jot_lt(x, y), y, jot_neg(x)), bits, mag); break;
+    case 16: put(p, jot_where(jot_ne(x, y), x, jot_add(y, two)), bits + 3, mag + 2); break;
     case 17: put(p, jot_mod(x, two), a.bits + 1, 1); break;
     case 18: put(p, jot_fmod(x, two), a.bits, 1); break;
     case 19: put(p, jot_floordiv(x, two), a.bits + 1, a.mag + 1); break;
@@ -364,7 +364,7 @@ wide_map(Prog *p)
         jot_Var m = jot_reindex_reduce_ex(op, a.v, jot_ints(ry, shape), jot_strs(ry, index),
                                           jot_strs(n, when), jot_vars(1, &p->index));
 
-        put(p, jot_select(jot_isnan(m), jot_zeros(p->c, jot_dtype(m), JOT_SHAPE()), m),
+        put(p, jot_where(jot_isnan(m), jot_zeros(p->c, jot_dtype(m), JOT_SHAPE()), m),
             ROUNDS, a.mag);
         return;
     }
@@ -383,7 +383,7 @@ wide_form(Prog *p)
     jot_Var two[2];
 
     switch (draw(p, 10)) {
-    case 0: put(p, jot_expand(a.v, draw(p, rank + 1)), a.bits, a.mag); break;
+    case 0: put(p, jot_unsqueeze(a.v, draw(p, rank + 1)), a.bits, a.mag); break;
     case 1: /* a rank as high as may be, mostly of ones */
         for (k = 0; k < 12; k++)
             x[k] = 1;

@@ -28,7 +28,7 @@ p_elementwise(jot_Ctx *c, jot_Var *out, int *n)
     jot_Var e = jot_exp(x);
 
     out[0] = jot_div(e, jot_offset(e, 1));
-    out[1] = jot_select(jot_gt(x, y), jot_mul(x, y), jot_neg(y));
+    out[1] = jot_where(jot_gt(x, y), jot_mul(x, y), jot_neg(y));
     out[2] = jot_cast(jot_scale(x, 10), JOT_I32);
     out[3] = jot_mod(out[2], jot_full_int(c, JOT_I32, JOT_SHAPE(3, 5), 3));
     *n = 4;
@@ -82,9 +82,9 @@ p_choice(jot_Ctx *c, jot_Var *out, int *n)
         jot_Var x = ramp(c, JOT_SHAPE(40, extent[k]), 0.05, -2), y = jot_exp(x);
         jot_Var zero = jot_scalar(c, JOT_F64, 0), x8 = jot_cast(x, JOT_F64);
 
-        out[k] = jot_select(jot_le(x, jot_cast(zero, JOT_F32)), jot_cast(zero, JOT_F32),
+        out[k] = jot_where(jot_le(x, jot_cast(zero, JOT_F32)), jot_cast(zero, JOT_F32),
                             jot_stop_fuse(y));
-        out[4 + k] = jot_select(jot_gt(jot_stop_fuse(x8), zero), jot_stop_fuse(jot_exp(x8)), zero);
+        out[4 + k] = jot_where(jot_gt(jot_stop_fuse(x8), zero), jot_stop_fuse(jot_exp(x8)), zero);
     }
     *n = 8;
 }
@@ -94,13 +94,13 @@ p_gather(jot_Ctx *c, jot_Var *out, int *n)
 {
     static const int32_t at[] = {2, 0, 3, 3, -1, 7};
     jot_Var x = ramp(c, JOT_SHAPE(4, 3), 0.1, 1), i = jot_array(c, JOT_I32, JOT_SHAPE(6), at);
-    jot_Var y = jot_gather(x, i, 0), g[1];
+    jot_Var y = jot_take(x, i, 0), g[1];
 
     out[0] = y;
     jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), &x, 1, g);
     out[1] = g[0];
     out[2] = jot_one_hot(i, 4, JOT_F32);
-    out[3] = jot_gather(jot_exp(x), jot_floordiv(i, jot_full_int(c, JOT_I32, JOT_SHAPE(), 2)), 0);
+    out[3] = jot_take(jot_exp(x), jot_floordiv(i, jot_full_int(c, JOT_I32, JOT_SHAPE(), 2)), 0);
     *n = 4;
 }
 

@@ -63,7 +63,7 @@ build(jot_Ctx *c, jot_Var *out)
     out[n++] = m = jot_reduce(JOT_MAX, sq, JOT_DIMS(1), true);
     at = jot_iota(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 1);
     none = jot_full(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 0);
-    at = jot_select(jot_eq(sq, jot_broadcast_to(m, JOT_SHAPE(ROWS, COLS))),
+    at = jot_where(jot_eq(sq, jot_broadcast_to(m, JOT_SHAPE(ROWS, COLS))),
                     jot_add(at, jot_full(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 1)), none);
     out[n++] = jot_max(at, JOT_DIMS(1));
     return n;

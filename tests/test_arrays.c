@@ -81,7 +81,7 @@ plus(jot_Var x, double scale, double offset)
 
 #define ARRAYS(X) \
     X(narrow, jot_narrow(in[0], 1, 1, 3)) \
-    X(take, jot_take(in[0], 1, -2)) \
+    X(take, jot_select(in[0], 1, -2)) \
     X(split, split(in[0])) \
     X(chunk, chunk(in[0])) \
     X(roll, jot_roll(in[0], 7, 1)) \
@@ -285,7 +285,7 @@ check_integers(void)
     jot_Ctx *c = open_ctx();
     jot_Var x = jot_array(c, JOT_I32, JOT_SHAPE(2, 3), six), p = jot_array(c, JOT_I32, JOT_SHAPE(4),
                                                                           at);
-    jot_Var row = jot_take(x, 0, 0), u = jot_array(c, JOT_U8, JOT_SHAPE(3), bytes), part[4];
+    jot_Var row = jot_select(x, 0, 0), u = jot_array(c, JOT_U8, JOT_SHAPE(3), bytes), part[4];
     jot_Var ten = jot_full_int(c, JOT_I32, JOT_SHAPE(4), 10), k = jot_arange(c, JOT_I64, 1, 1, 4);
     SAME(jot_roll(x, 1, 1), 3, 1, 2, 6, 4, 5);
     SAME(jot_tril(x, 0), 1, 0, 0, 4, 5, 0);
@@ -306,7 +306,7 @@ check_integers(void)
     SAME(jot_scatter_nd(x, jot_array(c, JOT_I32, JOT_SHAPE(2, 1), (int32_t[]){1, 1}),
                         jot_flip(x, JOT_DIMS(0, 1))), 1, 2, 3, 3, 2, 1);
     SAME(jot_bincount(p, NULL, 3), 1, 0, 2);
-    SAME(jot_bincount(jot_reshape(jot_take(p, 0, 0), JOT_SHAPE()), NULL, 3), 0, 0, 1);
+    SAME(jot_bincount(jot_reshape(jot_select(p, 0, 0), JOT_SHAPE()), NULL, 3), 0, 0, 1);
     CHECK(jot_dtype(jot_bincount(p, NULL, 3)) == JOT_I64, "counts are i64");
     SAME(jot_histogram(x, 2, 1, 5), 2, 3);
     SAME(jot_searchsorted(row, p, false), 1, 0, 1, 0);
@@ -432,7 +432,7 @@ check_errors(void)
     jot_Var m = zeros(2, 3, 5, 0, 0), v = zeros(1, 3, 0, 0, 0), i = jot_cast(v, JOT_I32);
     jot_Var t = jot_cast(m, JOT_I32), s = zeros(0, 0, 0, 0, 0);
     refused(jot_narrow(m, 1, 2, 4), JOT_ERANGE, "narrow: n: 0..3 asked", "4 found");
-    refused(jot_take(m, 1, 5), JOT_ERANGE, "take: position: -5..4 asked", "5 found");
+    refused(jot_select(m, 1, 5), JOT_ERANGE, "take: position: -5..4 asked", "5 found");
     CHECK(!jot_split(m, 1, JOT_DIMS(2, 2), part), "a split");
     refused(part[0], JOT_ESHAPE, "split: sizes: a sum of 5", "4 found");
     CHECK(!jot_split(m, 1, JOT_DIMS(2, 4), part), "a split");

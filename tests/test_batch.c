@@ -85,7 +85,7 @@ shared(jot_Ctx *c, jot_Var *out)
     all = jot_full(c, JOT_F32, JOT_SHAPE(1, WIDE), 0);
     for (t = 0; t < USES; t++) {
         int64_t word = t % WORDS;
-        jot_Var x = jot_gather(in[1], jot_array(c, JOT_I64, JOT_SHAPE(1), &word), 0);
+        jot_Var x = jot_take(in[1], jot_array(c, JOT_I64, JOT_SHAPE(1), &word), 0);
 
         h = jot_tanh(jot_scale(jot_matmul(h, in[0]), 0.1));
         all = jot_add(all, jot_scale(jot_mul(h, jot_matmul(x, in[0])), 0.02));

@@ -44,7 +44,7 @@ net_state(Net *t, jot_Var c, jot_Var o)
 static void
 leaf(Net *t, int64_t word)
 {
-    jot_Var x = jot_gather(t->table, jot_array(t->w.ctx, JOT_I64, JOT_SHAPE(1), &word), 0);
+    jot_Var x = jot_take(t->table, jot_array(t->w.ctx, JOT_I64, JOT_SHAPE(1), &word), 0);
     jot_Var g = jot_linear(x, jot_transpose(t->u, JOT_DIMS(1, 0)), t->a);
 
     net_state(t, jot_mul(jot_sigmoid(part(g, 0)), jot_tanh(part(g, 2))), part(g, 1));

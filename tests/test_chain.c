@@ -222,7 +222,7 @@ build(jot_Ctx *c, int kind, jot_Var *out)
     if (kind == BIAS)
         s = jot_add(s, bias);
     if (kind == CHOICE)
-        s = jot_select(jot_gt(bias, jot_full(c, JOT_F32, JOT_SHAPE(), 0.3)), s,
+        s = jot_where(jot_gt(bias, jot_full(c, JOT_F32, JOT_SHAPE(), 0.3)), s,
                        jot_full(c, JOT_F32, JOT_SHAPE(), -1e30));
     p = jot_softmax(s, 3);
     out[0] = jot_matmul(p, v[2]);

@@ -205,7 +205,7 @@ test_examples(const char *backend)
     y = wave_of(a, b, i);
     jot_vmap(JOT_VARS(y), JOT_VARS(a), JOT_VARS(as), NULL, &yy);
     jot_vmap(JOT_VARS(yy), JOT_VARS(b), JOT_VARS(bs), NULL, &yy);
-    plain = jot_add(jot_mul(jot_expand(jot_sin(as), 0), jot_expand(bs, 1)), i);
+    plain = jot_add(jot_mul(jot_unsqueeze(jot_sin(as), 0), jot_unsqueeze(bs, 1)), i);
     CHECK(apart(yy, plain) < 1e-15, "%s", jot_message(c));
     jot_grad(all(jot_exp(yy)), wrt, 2, g);
     jot_grad(all(jot_exp(plain)), wrt, 2, want);
@@ -219,8 +219,8 @@ test_examples(const char *backend)
     wrt[0] = a, wrt[1] = b;
     jot_grad(all(jot_exp(y)), wrt, 2, g);
     jot_vmap(jot_vars(2, g), JOT_VARS(a), JOT_VARS(as), NULL, ys);
-    plain = jot_add(jot_mul(jot_sin(as), jot_expand(b, 0)), i);
-    CHECK(apart(ys[0], jot_mul(jot_exp(plain), jot_mul(jot_cos(as), jot_expand(b, 0)))) < 1e-14,
+    plain = jot_add(jot_mul(jot_sin(as), jot_unsqueeze(b, 0)), i);
+    CHECK(apart(ys[0], jot_mul(jot_exp(plain), jot_mul(jot_cos(as), jot_unsqueeze(b, 0)))) < 1e-14,
           "many gradients: %s", jot_message(c));
     CHECK(apart(ys[1], jot_mul(jot_exp(plain), jot_sin(as))) < 1e-14, "%s", jot_message(c));
     jot_close(c);
@@ -291,7 +291,7 @@ test_code(void)
     CHECK(apart(t, jot_scale(jot_mul(jot_square(x), e), 3)) < 1e-15, "tangent: %s", jot_message(c));
     xs = numbers(c, JOT_SHAPE(4, 300), 3);
     CHECK(jot_vmap(JOT_VARS(g), JOT_VARS(x), JOT_VARS(xs), NULL, &ys), "%s", jot_message(c));
-    CHECK(apart(ys, jot_scale(jot_mul(jot_square(xs), jot_expand(e, 0)), 3)) < 1e-15,
+    CHECK(apart(ys, jot_scale(jot_mul(jot_square(xs), jot_unsqueeze(e, 0)), 3)) < 1e-15,
           "gradients of many: %s", jot_message(c));
     jot_close(c);
 }
@@ -393,7 +393,7 @@ test_dropout(const char *backend)
     y = jot_dropout(jot_exp(jot_dropout(x, 0.25)), 0.5);
     jot_checkpoint(JOT_VARS(y), JOT_VARS(x), &y);
     jot_grad(all(y), &x, 1, &g);
-    h = jot_select(jot_eq(g, jot_zeros(c, JOT_F64, JOT_SHAPE(64))), y, jot_scale(g, 0.75));
+    h = jot_where(jot_eq(g, jot_zeros(c, JOT_F64, JOT_SHAPE(64))), y, jot_scale(g, 0.75));
     p = jot_data(y), q = jot_data(h);
     for (k = 0; p && q && k < 64; k++)
         kept += p[k] != 0;

@@ -65,7 +65,7 @@ larger(jot_Var x, jot_Var y)
 static jot_Var
 chosen(jot_Var x, jot_Var y)
 {
-    return jot_select(jot_gt(x, y), x, jot_neg(x));
+    return jot_where(jot_gt(x, y), x, jot_neg(x));
 }
 
 /* Of integers and bools, too: x - (x + 1) y is of -1, 0 and 1 where y is 0. */
@@ -230,7 +230,7 @@ gathered(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
     jot_Var x = drawn(c, dtype, JOT_SHAPE(30, 16), 1);
     jot_Var at = chain(drawn(c, JOT_I32, JOT_SHAPE(20), 2), link);
 
-    return graded(x, jot_gather(chain(x, link), jot_offset(at, 5), 0), out);
+    return graded(x, jot_take(chain(x, link), jot_offset(at, 5), 0), out);
 }
 
 static int
@@ -240,7 +240,7 @@ asked(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
     jot_Var ask = chain(drawn(c, dtype, JOT_SHAPE(1, 2, 20, 64), 2), link);
     jot_Pool pool = pool_of(3, 2, 1);
 
-    ask = jot_select(jot_gt(ask, jot_scale(ask, 0)), x, jot_neg(x));
+    ask = jot_where(jot_gt(ask, jot_scale(ask, 0)), x, jot_neg(x));
     return graded(x, jot_max_pool2d(ask, &pool), out);
 }
 

@@ -89,7 +89,7 @@ test_dtypes(void)
         CHECK(jot_dtype(jot_logical_and(a, b)) == JOT_BOOL, "and of %s", jot_dtype_name(d));
         CHECK(node_at(jot_logical_not(a))->input[0] ==
               node_id(d == JOT_BOOL ? a : jot_cast(a, JOT_BOOL)), "not of %s", jot_dtype_name(d));
-        CHECK(jot_dtype(jot_select(a, a, b)) == d, "select of %s", jot_dtype_name(d));
+        CHECK(jot_dtype(jot_where(a, a, b)) == d, "select of %s", jot_dtype_name(d));
         CHECK(jot_error(c) == JOT_OK, "%s", jot_message(c));
         CHECK(is_float || jot_dtype(jot_bit_xor(a, b)) == d, "bits of %s", jot_dtype_name(d));
         CHECK(is_float || jot_dtype(jot_shift_left(a, b)) == arith, "shift %s", jot_dtype_name(d));
@@ -112,7 +112,7 @@ test_mixed(void)
     CHECK(jot_dtype(jot_div(l, u)) == JOT_F32, "i64 / u8");
     CHECK(jot_node(c, n->input[0])->dtype == JOT_I16 && jot_node(c, n->input[1])->dtype == JOT_I16,
           "comparisons promote first");
-    CHECK(jot_dtype(jot_select(u, l, h)) == JOT_F16, "select");
+    CHECK(jot_dtype(jot_where(u, l, h)) == JOT_F16, "select");
     CHECK(jot_dtype(jot_shift_right(u, l)) == JOT_I64, "shift");
     jot_close(c);
 }
@@ -138,7 +138,7 @@ test_broadcast(void)
     none = jot_mul(empty, zeros(c, JOT_F32, JOT_SHAPE(5, 1)));
     CHECK(jot_rank(none) == 2 && jot_extent(none, 1) == 0 && jot_nelem(none) == 0, "empty");
     CHECK(jot_extent(jot_mul(empty, jot_scalar(c, JOT_F32, 2)), 0) == 0, "empty with scalar");
-    y = jot_select(zeros(c, JOT_I32, JOT_SHAPE(3)), zeros(c, JOT_F32, JOT_SHAPE(2, 1)),
+    y = jot_where(zeros(c, JOT_I32, JOT_SHAPE(3)), zeros(c, JOT_F32, JOT_SHAPE(2, 1)),
                    jot_scalar(c, JOT_F64, 1));
     CHECK(jot_rank(y) == 2 && jot_extent(y, 1) == 3 && jot_dtype(y) == JOT_F64, "select");
     CHECK(jot_error(c) == JOT_OK, "%s", jot_message(c));
@@ -154,7 +154,7 @@ test_errors(void)
 
     CHECK(!jot_ok(jot_add(a, b)), "shapes");
     CHECK(failed_with(c, JOT_ESHAPE, "add: a is (2, 3), b is (4): dimension 1 is 3 and 4"), "add");
-    CHECK(!jot_ok(jot_select(jot_isnan(a), b, a)), "shapes");
+    CHECK(!jot_ok(jot_where(jot_isnan(a), b, a)), "shapes");
     CHECK(failed_with(c, JOT_ESHAPE, "select: condition is (2, 3), a is (4), b is (2, 3): "
                       "dimension 1 is 3 and 4"), "select");
     CHECK(!jot_ok(jot_pow(zeros(c, JOT_F32, JOT_SHAPE(0)), b)), "0 and 4");
@@ -233,9 +233,9 @@ test_rules(void)
     SAME(jot_bit_not(jot_bit_not(i)), i);
     SAME(jot_maximum(i, i), i);
     OTHER(jot_maximum(x, x), x); /* its gradient where x is NaN is that of two that are equal */
-    SAME(jot_select(p, x, x), x);
-    SAME(jot_select(yes, x, y), x);
-    SAME(jot_select(jot_logical_not(yes), x, y), y);
+    SAME(jot_where(p, x, x), x);
+    SAME(jot_where(yes, x, y), x);
+    SAME(jot_where(jot_logical_not(yes), x, y), y);
     SAME(jot_logical_and(p, yes), p);
     CHECK(jot_node_is(c, node_id(jot_logical_or(yes, p)), 1), "true or p");
     SAME(jot_pow(x, one), x);

@@ -258,7 +258,7 @@ test_hand(void)
     c = numbers(JOT_SHAPE(6, 2), 5);
     compare("chain", jot_einsum(ctx, "ij,jk,kl", JOT_VARS(a, b, c)), JOT_SHAPE(4, 2), h_chain,
             JOT_VARS(a, b, c));
-    b = jot_expand(b, 0);
+    b = jot_unsqueeze(b, 0);
     compare("ellipsis", jot_einsum(ctx, "ij,...jk,kl->il...", JOT_VARS(a, b, c)),
             JOT_SHAPE(4, 2, 1), h_chain, JOT_VARS(a, b, c));
     a = numbers(JOT_SHAPE(1), 10);

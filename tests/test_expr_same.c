@@ -27,7 +27,7 @@ static V l_tile(V *x) { return jot_tile(x[0], JOT_DIMS(1, 3)); }
 static V l_softmax(V *x) { return jot_softmax(x[0], 1); }
 static V l_pad(V *x) { return jot_pad(x[0], JOT_DIMS(0, 1), JOT_DIMS(0, 2), 7); }
 static V l_concat(V *x) { return jot_concat(JOT_VARS(x[0], x[1], x[0]), 1); }
-static V l_gather(V *x) { return jot_gather(x[0], x[1], 0); }
+static V l_gather(V *x) { return jot_take(x[0], x[1], 0); }
 static V l_one_hot(V *x) { return jot_one_hot(x[0], 10, JOT_F32); }
 static V l_diagonal(V *x) { return jot_reindex(x[0], JOT_SHAPE(6), JOT_INDEX("i0", "i0")); }
 static V l_clip(V *x) { return jot_clamp(jot_scale(x[0], 2.5), -1, 1); }

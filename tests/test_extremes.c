@@ -41,7 +41,7 @@ zero_operators(jot_Ctx *c, Cases *cases)
 
     IS(jot_neg(z), 0, 3);
     IS(jot_add(z, y), 0, 3);
-    IS(jot_select(jot_gt(z, y), z, y), 0, 3);
+    IS(jot_where(jot_gt(z, y), z, y), 0, 3);
     IS(jot_cast(z, JOT_I8), 0, 3);
     IS(jot_clamp(z, 0, 1), 0, 3);
     IS(jot_iota(c, JOT_F32, JOT_SHAPE(0, 2), 0), 0, 2);
@@ -83,12 +83,12 @@ zero_forms(jot_Ctx *c, Cases *cases)
     IS(jot_flip(z, JOT_DIMS(0)), 0, 3);
     IS(jot_tile(z, JOT_DIMS(2, 2)), 0, 6);
     IS(jot_tile(x, JOT_DIMS(0, 1)), 0, 3);
-    IS(jot_expand(z, 1), 0, 1, 3);
+    IS(jot_unsqueeze(z, 1), 0, 1, 3);
     IS(jot_concat(JOT_VARS(z, x), 0), 2, 3);
     IS(jot_concat(JOT_VARS(z, z), 1), 0, 6);
     IS(jot_stack(JOT_VARS(z, z), 1), 0, 2, 3);
-    IS(jot_gather(x, at, 1), 2, 0);
-    IS(jot_gather(z, two, 0), 2, 3);
+    IS(jot_take(x, at, 1), 2, 0);
+    IS(jot_take(z, two, 0), 2, 3);
     IS(jot_one_hot(at, 3, JOT_F32), 0, 3);
     IS(jot_one_hot(two, 0, JOT_F32), 2, 0);
 }
@@ -174,9 +174,9 @@ high_rank(jot_Ctx *c, Cases *cases)
     flat = jot_mul(jot_reshape(x, JOT_SHAPE(-1)), jot_exp(jot_reshape(t, JOT_SHAPE(-1))));
     CHECK(jot_grad(jot_sum(flat, JOT_DIMS(0)), wrt, 1, &g), "%s", jot_message(c));
     note(cases, __LINE__, g, jot_ints(HIGH, ext));
-    CHECK(!jot_ok(jot_expand(x, 0)) && jot_error(c) == JOT_ESHAPE, "rank 17: %s", jot_message(c));
+    CHECK(!jot_ok(jot_unsqueeze(x, 0)) && jot_error(c) == JOT_ESHAPE, "rank 17: %s", jot_message(c));
     jot_clear(c);
-    CHECK(!jot_ok(jot_gather(x, jot_ones(c, JOT_I32, JOT_SHAPE(1, 1)), 0))
+    CHECK(!jot_ok(jot_take(x, jot_ones(c, JOT_I32, JOT_SHAPE(1, 1)), 0))
           && jot_error(c) == JOT_ESHAPE, "gather of rank 17: %s", jot_message(c));
     jot_clear(c);
     CHECK(!jot_ok(jot_one_hot(jot_cast(x, JOT_I32), 2, JOT_F32)) && jot_error(c) == JOT_ESHAPE,

@@ -239,7 +239,7 @@ build_fmod(jot_Var *in)
 static jot_Var
 build_select(jot_Var *in)
 {
-    return jot_select(jot_gt(in[0], in[1]), jot_mul(in[0], in[1]), jot_exp(in[1]));
+    return jot_where(jot_gt(in[0], in[1]), jot_mul(in[0], in[1]), jot_exp(in[1]));
 }
 
 static jot_Var
@@ -319,7 +319,7 @@ indices(jot_Ctx *c)
     X(tile, jot_tile(x, JOT_DIMS(2, 3))) \
     X(concat, jot_concat(JOT_VARS(x, jot_mul(x, x), x), 1)) \
     X(stack, jot_stack(JOT_VARS(x, jot_exp(x)), 1)) \
-    X(gather, jot_gather(x, indices(x.ctx), 0)) \
+    X(gather, jot_take(x, indices(x.ctx), 0)) \
     X(windows, jot_reindex(x, JOT_SHAPE(3, 2, 3), JOT_INDEX("i0", "i1*2 + i2 - 1"))) \
     X(outside, jot_reindex_ex(x, JOT_SHAPE(5, 5), JOT_INDEX("i0 - 1", "i1*i0"), \
                               JOT_INDEX("i0 != 2"), \

@@ -608,7 +608,7 @@ script(jot_Ctx *c)
     jot_push(c);
     a = vector(c, 1);
     y = jot_add(jot_mul(p, jot_scalar(c, JOT_F64, 2)), jot_exp(a));
-    y = jot_select(jot_gt(y, a), y, jot_clamp(a, 0, 1));
+    y = jot_where(jot_gt(y, a), y, jot_clamp(a, 0, 1));
     jot_assign(p, jot_cast(y, JOT_F32));
     kept = jot_keep(jot_add(jot_param_of(y), jot_uniform(c, JOT_F16, JOT_SHAPE(2, 3))));
     jot_print_graph(c, JOT_VARS(kept));

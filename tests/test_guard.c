@@ -125,7 +125,7 @@ build_forms(jot_Ctx *c, uint64_t seed, jot_Var *out)
     moves = true;
     out[n++] = y;
     if (draw(&prog, 2))
-        out[n++] = jot_select(jot_gt(y, jot_zeros(c, jot_dtype(y), JOT_SHAPE())), y, jot_neg(y));
+        out[n++] = jot_where(jot_gt(y, jot_zeros(c, jot_dtype(y), JOT_SHAPE())), y, jot_neg(y));
     return n;
 }
 

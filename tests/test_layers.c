@@ -299,7 +299,7 @@ check_half(void)
     jot_Var far = jot_cast(jot_scale(jot_ones(c, JOT_F32, JOT_SHAPE(2, 300)), 20), JOT_F16), g;
     jot_Var y = jot_cast(jot_ones(c, JOT_F32, JOT_SHAPE(2)), JOT_I32);
     jot_Var l = jot_array(c, JOT_I32, JOT_SHAPE(N), zero);
-    jot_Var x = jot_pad(jot_scale(jot_expand(one, 1), 40), JOT_SHAPE(0, 0), JOT_SHAPE(0, 1), 0);
+    jot_Var x = jot_pad(jot_scale(jot_unsqueeze(one, 1), 40), JOT_SHAPE(0, 0), JOT_SHAPE(0, 1), 0);
     jot_LabelLoss ignore = {MEAN, NULL, 0, true, 7}, smooth = {MEAN, NULL, 0.5, false, 0};
     jot_Var wide = jot_pad(jot_cast(jot_full(c, JOT_F32, JOT_SHAPE(1, 1), 40), JOT_F16),
                            JOT_SHAPE(0, 0), JOT_SHAPE(0, N - 1), 0);

@@ -31,7 +31,7 @@ taken(jot_Var x)
     static const int64_t at[] = {3, 0, 8, 9, -1, 5, INT64_MAX, 1};
     jot_Var i = jot_array(x.ctx, JOT_I64, JOT_SHAPE(8), at);
 
-    return jot_abs(jot_gather(x, i, 0));
+    return jot_abs(jot_take(x, i, 0));
 }
 
 static jot_Var
@@ -48,7 +48,7 @@ graph(jot_Ctx *c, int kind, jot_DType dtype)
                                         jot_ints(2, (int64_t[]){0, 4}), 2)));
     if (kind >= EXTREMES)
         return kind == EXTREMES ? extremes(x) : taken(x);
-    y = jot_gather(x, jot_array(c, JOT_I64, JOT_SHAPE(1), &places[kind]), 1);
+    y = jot_take(x, jot_array(c, JOT_I64, JOT_SHAPE(1), &places[kind]), 1);
     y = jot_sum(jot_mul(y, y), JOT_ALL_DIMS);
     jot_grad(y, &x, 1, &y);
     return y;

@@ -279,7 +279,7 @@ test_one_reindex(void)
     SHOWS(jot_reshape(x, JOT_SHAPE(2, 1, 2, 5, 1)),
           "f64 (2, 1, 2, 5, 1) reindex % [2*i0 + i2, i3]");
     SHOWS(jot_reshape(x, JOT_SHAPE(20)), "f64 (20) reindex % [i0/5, i0%5]");
-    SHOWS(jot_squeeze(jot_expand(x, 1), 1), "f64 (4, 5) leaf");
+    SHOWS(jot_squeeze(jot_unsqueeze(x, 1), 1), "f64 (4, 5) leaf");
     y = jot_pad(x, JOT_DIMS(1, 0), JOT_DIMS(1, 0), 0);
     SHOWS(y, "f64 (6, 5) reindex % [i0 - 1, i1] else 0");
     SHOWS(jot_pad(y, JOT_DIMS(1, 2), JOT_DIMS(0, 0), 0),
@@ -296,9 +296,9 @@ test_one_reindex(void)
     SHOWS(jot_tile(x, JOT_DIMS(1, 2)), "f64 (4, 10) reindex % [i0, i1%5]");
     SHOWS(jot_slice(jot_tile(x, JOT_DIMS(1, 2)), JOT_DIMS(0, 5), JOT_DIMS(4, 10), JOT_DIMS()),
           "f64 (4, 5) leaf");
-    SHOWS(jot_transpose(jot_gather(x, e, 1), JOT_DIMS(1, 0)),
+    SHOWS(jot_transpose(jot_take(x, e, 1), JOT_DIMS(1, 0)),
           "f64 (3, 4) reindex % [i1, @e0(i0)] else 0 by %");
-    SHOWS(jot_gather(jot_gather(x, e, 1), e, 1),
+    SHOWS(jot_take(jot_take(x, e, 1), e, 1),
           "f64 (4, 3) reindex % [i0, @e0(@e0(i1))] if @e0(i1) >= 0 && -@e0(i1) + 2 >= 0 "
           "else 0 by %");
     SHOWS(jot_broadcast_to(jot_full(c, JOT_F64, JOT_SHAPE(3), 7), JOT_SHAPE(2, 3)),
@@ -470,11 +470,11 @@ test_values(void)
                                         jot_ones(c, JOT_U8, JOT_SHAPE(1))), 0)) == JOT_I16,
           "promotes");
     e = jot_array(c, JOT_I64, JOT_SHAPE(3), at);
-    EQUALS(jot_gather(x, e, 1), 3, 0, 1, 6, 0, 4);
-    EQUALS(jot_gather(y, jot_reshape(e, JOT_SHAPE(3, 1)), 0), 3, 0, 1);
-    EQUALS(jot_gather(x, jot_full_int(c, JOT_I32, JOT_SHAPE(), 1), 0), 4, 5, 6);
+    EQUALS(jot_take(x, e, 1), 3, 0, 1, 6, 0, 4);
+    EQUALS(jot_take(y, jot_reshape(e, JOT_SHAPE(3, 1)), 0), 3, 0, 1);
+    EQUALS(jot_take(x, jot_full_int(c, JOT_I32, JOT_SHAPE(), 1), 0), 4, 5, 6);
     EQUALS(jot_one_hot(e, 3, JOT_F32), 0, 0, 1, 0, 0, 0, 1, 0, 0);
-    EQUALS(jot_slice(jot_gather(jot_slice(y, JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS()), e, 0),
+    EQUALS(jot_slice(jot_take(jot_slice(y, JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS()), e, 0),
                      JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS()), 0); /* one element, read outside it */
     n = jot_array(c, JOT_F64, JOT_SHAPE(5), odd);
     EQUALS(jot_argmax(n, 0), 1);
@@ -534,12 +534,12 @@ test_form_errors(void)
     FAILS(jot_tile(x, JOT_DIMS(1, INT64_MAX)), JOT_ERANGE,
           "tile: 9223372036854775807 times dimension 1 of extent 3 leaves 64 bits");
     FAILS(jot_squeeze(x, 1), JOT_ESHAPE, "squeeze: dimension 1 has extent 3, not 1");
-    FAILS(jot_expand(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3: -3 to 2");
+    FAILS(jot_unsqueeze(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3: -3 to 2");
     FAILS(jot_concat(JOT_VARS(x, f), 0), JOT_ESHAPE,
           "concat: variable 0 is (2, 3), variable 1 is (2)");
     FAILS(jot_stack(JOT_VARS(x, jot_transpose(x, JOT_DIMS(1, 0))), 0), JOT_ESHAPE,
           "stack: variable 0 is (2, 3), variable 1 is (3, 2)");
-    FAILS(jot_gather(x, f, 0), JOT_EDTYPE, "gather: index is f32; an integer dtype is needed");
+    FAILS(jot_take(x, f, 0), JOT_EDTYPE, "gather: index is f32; an integer dtype is needed");
     FAILS(jot_one_hot(f, 3, JOT_F32), JOT_EDTYPE,
           "one_hot: index is f32; an integer dtype is needed");
     FAILS(jot_sum(x, JOT_DIMS(2)), JOT_ERANGE, "sum: dimension 2 is asked, there are 2: -2 to 1");
@@ -632,8 +632,8 @@ random_step(jot_Var x)
     case 2: return jot_swap(x, p, q);
     case 3: return jot_reshape(x, JOT_SHAPE(-1));
     case 4: return jot_nelem(x) % 2 ? jot_flip(x, JOT_DIMS(0)) : jot_reshape(x, JOT_SHAPE(2, -1));
-    case 5: return rank < 4 ? jot_expand(x, p) : jot_reshape(x, JOT_SHAPE(-1));
-    case 6: return jot_gather(x, e, q);
+    case 5: return rank < 4 ? jot_unsqueeze(x, p) : jot_reshape(x, JOT_SHAPE(-1));
+    case 6: return jot_take(x, e, q);
     case 7:
         for (k = 0; k < n; k++)
             random_index(text[k], rank, (int)shape[k], true), index[k] = text[k];
@@ -718,7 +718,7 @@ small_program(jot_Ctx *c)
     e = jot_iota(c, JOT_I32, JOT_SHAPE(4), 0);
     y = jot_reshape(jot_transpose(jot_pad(x, JOT_DIMS(1, 0), JOT_DIMS(0, 2), 1), JOT_DIMS(1, 0)),
                     JOT_SHAPE(-1));
-    y = jot_gather(y, e, 0);
+    y = jot_take(y, e, 0);
     y = jot_concat(JOT_VARS(y, y), 0);
     y = jot_reindex_reduce_ex(JOT_ADD, y, JOT_SHAPE(4), JOT_INDEX("i0/2*@e0(i0/2)"),
                               JOT_INDEX("i0 != 3"), JOT_VARS(e));

@@ -365,7 +365,7 @@ check_empty(void)
 
     refused(jot_add(m, e), JOT_EHANDLE, "add: b", no);
     refused(jot_add(e, m), JOT_EHANDLE, "add: a", no);
-    refused(jot_select(m, m, e), JOT_EHANDLE, "select: b", no);
+    refused(jot_where(m, m, e), JOT_EHANDLE, "select: b", no);
     refused(jot_matmul(m, e), JOT_EHANDLE, "matmul: b", no);
     refused(jot_matmul(e, m), JOT_EHANDLE, "matmul: a", no);
     refused(jot_linear(m, e, v), JOT_EHANDLE, "linear: w", no);
@@ -381,8 +381,8 @@ check_empty(void)
     refused(jot_batch_norm_eval(x, v, v, v, e, 1e-5), JOT_EHANDLE, "batch_norm_eval: var", no);
     refused(jot_batch_norm_eval(e, v, v, v, v, 1e-5), JOT_EHANDLE, "batch_norm_eval: x", no);
     refused(jot_batch_norm_train(x, v, v, 1e-5, 0.1, &e, NULL), JOT_EHANDLE, "train: run_mean", no);
-    refused(jot_gather(m, e, 0), JOT_EHANDLE, "gather: index", no);
-    refused(jot_gather(e, at, 0), JOT_EHANDLE, "gather: x", no);
+    refused(jot_take(m, e, 0), JOT_EHANDLE, "gather: index", no);
+    refused(jot_take(e, at, 0), JOT_EHANDLE, "gather: x", no);
     refused(jot_concat(JOT_VARS(m, e), 0), JOT_EHANDLE, "concat: vars[1]", no);
     refused(jot_stack(JOT_VARS(e, m), 0), JOT_EHANDLE, "stack: vars[0]", no);
     refused(

@@ -165,7 +165,7 @@ rows_of(jot_Ctx *c, int which, jot_Var *out)
     case 4: out[1] = m; return 2;
     case 5: out[0] = e; return 1;
     case 6: out[0] = jot_mul(jot_gt(m, jot_full(c, JOT_F32, JOT_SHAPE(ROWS, 1), 0)), e); return 1;
-    default: out[0] = jot_select(jot_lt(x, m), out[0], x); return 1; /* x is not told everywhere */
+    default: out[0] = jot_where(jot_lt(x, m), out[0], x); return 1; /* x is not told everywhere */
     }
 }
 
@@ -211,9 +211,9 @@ signs_of(jot_Ctx *c, int which, jot_Var *out)
     default:
         for (int k = 0; k < 2; k++)
             at[k] = jot_iota(c, JOT_I64, JOT_SHAPE(ROWS, COLS), k);
-        out[0] = jot_select(jot_lt(at[0], at[1]), x, d);
+        out[0] = jot_where(jot_lt(at[0], at[1]), x, d);
         out[1] = jot_sum(jot_mul(jot_cast(jot_ge(at[0], at[1]), JOT_F32), x), JOT_DIMS(1));
-        out[2] = jot_select(jot_eq(at[0], at[1]), x, d);
+        out[2] = jot_where(jot_eq(at[0], at[1]), x, d);
         return 3;
     }
 }

@@ -137,7 +137,7 @@ halves(void)
     V x = ramp(SH(30, 40)), y = jot_cast(x, JOT_F16);
 
     for (int k = 0; k < 300; k++)
-        y = jot_mul(jot_sqrt(y), jot_select(jot_gt(y, jot_neg(y)), y, jot_reciprocal(y)));
+        y = jot_mul(jot_sqrt(y), jot_where(jot_gt(y, jot_neg(y)), y, jot_reciprocal(y)));
     run_graded(x, jot_cast(y, JOT_F32));
 }
 

@@ -82,8 +82,8 @@ folds(void)
     y = V(jot_mul(V(jot_offset(V(jot_scale(x, 2)), 0)), V(jot_ones(c, JOT_F32, JOT_SHAPE(5)))));
     y = V(jot_pow(y, V(jot_full(c, JOT_F32, JOT_SHAPE(), 2))));
     y = V(jot_cast(V(jot_cast(y, JOT_F64)), JOT_F32));
-    y = V(jot_select(V(jot_gt(y, x)), y, V(jot_zeros(c, JOT_F32, JOT_SHAPE()))));
-    graded(V(jot_gather(y, V(jot_arange(c, JOT_I32, 0, 1, 3)), 0)), x);
+    y = V(jot_where(V(jot_gt(y, x)), y, V(jot_zeros(c, JOT_F32, JOT_SHAPE()))));
+    graded(V(jot_take(y, V(jot_arange(c, JOT_I32, 0, 1, 3)), 0)), x);
 }
 
 static void

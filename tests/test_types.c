@@ -104,7 +104,7 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
         jot_clear(c);
     }
     name[n] = "select";
-    out[n] = jot_select(jot_ne(a, values(c, t, 5)), a, values(c, t, 2));
+    out[n] = jot_where(jot_ne(a, values(c, t, 5)), a, values(c, t, 2));
     n += jot_ok(out[n]);
     name[n] = "uniform";
     out[n] = jot_uniform(c, t, JOT_SHAPE(N));

@@ -64,7 +64,7 @@ slices(jot_Ctx *c, int n, jot_Var *out)
         for (int d = 0; d < 3; d++)
             h[d] = jot_stop_fuse(jot_tanh(jot_add(h[d], at(x[d], d, k))));
         h[3] = jot_stop_fuse(jot_add(h[3], jot_mul(at(x[3], 0, k), at(x[4], 1, n - k))));
-        h[4] = jot_stop_fuse(jot_add(h[4], jot_gather(at(x[5], 0, k), jot_offset(rows, k % 2), 0)));
+        h[4] = jot_stop_fuse(jot_add(h[4], jot_take(at(x[5], 0, k), jot_offset(rows, k % 2), 0)));
     }
     memcpy(out, h, sizeof h);
     return 5;

@@ -61,7 +61,7 @@ apart(V a, V b)
 static V
 part(V x, int64_t at, int dim)
 {
-    return jot_gather(x, jot_scalar(x.ctx, JOT_I64, (double)at), dim);
+    return jot_take(x, jot_scalar(x.ctx, JOT_I64, (double)at), dim);
 }
 
 /* ---- by hand ------------------------------------------------------------------------------ */
@@ -133,7 +133,7 @@ test_hessian(const char *backend)
     jot_grad(f, &x, 1, &g);
     jot_jvp(JOT_VARS(g), JOT_VARS(x), JOT_VARS(e), &h);
     CHECK(jot_vmap(JOT_VARS(h), JOT_VARS(e), JOT_VARS(all), NULL, &hs), "%s", jot_message(c));
-    want = jot_matmul(jot_swap(a, 0, 1), jot_mul(a, jot_expand(jot_exp(jot_matmul(a, x)), 1)));
+    want = jot_matmul(jot_swap(a, 0, 1), jot_mul(a, jot_unsqueeze(jot_exp(jot_matmul(a, x)), 1)));
     CHECK(apart(hs, want) < 1e-12, "%s", jot_message(c));
 
     f = jot_sin(jot_matmul(a, x));
@@ -143,7 +143,7 @@ test_hessian(const char *backend)
     jot_vjp(JOT_VARS(f), JOT_VARS(e), JOT_VARS(x), &d);
     CHECK(jot_vmap(JOT_VARS(d), JOT_VARS(e), JOT_VARS(all), NULL, &back), "%s", jot_message(c));
     CHECK(apart(ahead, back) < 1e-13, "Jacobians by rows and columns: %s", jot_message(c));
-    CHECK(apart(back, jot_mul(a, jot_expand(jot_cos(jot_matmul(a, x)), 1))) < 1e-13, "%s",
+    CHECK(apart(back, jot_mul(a, jot_unsqueeze(jot_cos(jot_matmul(a, x)), 1))) < 1e-13, "%s",
           jot_message(c));
     jot_close(c);
 }
@@ -383,7 +383,7 @@ static V h_norm(V *x) { return jot_layer_norm(x[0], x[1], x[2], 1e-5); }
 static V h_gelu(V *x) { return jot_gelu(jot_add(x[0], x[1])); }
 static V h_rows(V *x) { return jot_sum(jot_mul(x[0], x[0]), JOT_DIMS(-1)); }
 static V h_moments(V *x) { return jot_variance(x[0], JOT_DIMS(-1)); }
-static V h_gather(V *x) { return jot_gather(x[1], x[0], 0); }
+static V h_gather(V *x) { return jot_take(x[1], x[0], 0); }
 static V h_matmul(V *x) { return jot_matmul(x[0], x[1]); }
 
 static V
@@ -524,15 +524,15 @@ drawn_next(V *v, int n)
     case 2: return s.n ? jot_sum(x, JOT_DIMS(dim)) : x;
     case 3: return s.n ? jot_max(x, JOT_DIMS(dim)) : x;
     case 4: return s.n ? jot_softmax(x, dim) : x;
-    case 5: return s.n > 1 ? jot_swap(x, 0, dim) : jot_expand(x, 0);
+    case 5: return s.n > 1 ? jot_swap(x, 0, dim) : jot_unsqueeze(x, 0);
     case 6: return jot_reshape(x, JOT_SHAPE(-1));
     case 7: return s.n == 2 && s.v[0] == s.v[1] ? jot_reindex(x, JOT_SHAPE(s.v[0]),
                                                              jot_strs(2, diagonal))
                  : s.n ? jot_flip(x, JOT_DIMS(dim)) : x;
     case 8: return s.n == 1 ? jot_reindex(x, JOT_SHAPE((s.v[0] + 1) / 2, 2), jot_strs(1, window))
                             : jot_square(x);
-    case 9: return s.n ? jot_gather(x, jot_argmax(x, dim), dim) : x;
-    case 10: return jot_select(jot_gt(x, jot_scalar(x.ctx, JOT_F64, 0.2)), x, jot_scale(x, -2));
+    case 9: return s.n ? jot_take(x, jot_argmax(x, dim), dim) : x;
+    case 10: return jot_where(jot_gt(x, jot_scalar(x.ctx, JOT_F64, 0.2)), x, jot_scale(x, -2));
     case 11: return s.n && s.v[dim] > 0 ? jot_matmul(jot_reshape(x, JOT_SHAPE(1, -1)),
                                                      jot_reshape(x, JOT_SHAPE(-1, 1))) : x;
     case 12: return s.n ? jot_variance(x, JOT_DIMS(dim)) : jot_exp(jot_sin(x));

@@ -137,7 +137,7 @@ given(Round *r)
     g = jot_reindex(g, jot_ints(4, shape), less == 0   ? JOT_INDEX("i0", "i1", "i2")
                                            : less == 1 ? JOT_INDEX("i1", "i2") : JOT_INDEX("i2"));
     is = jot_eq(w, jot_reindex(y, jot_ints(4, shape), JOT_INDEX("i0", "i1", "i2")));
-    g = jot_select(is, g, jot_zeros(r->c, JOT_F32, jot_ints(4, shape)));
+    g = jot_where(is, g, jot_zeros(r->c, JOT_F32, jot_ints(4, shape)));
     r->out[r->n++] = jot_reindex_reduce(JOT_ADD, g, JOT_SHAPE(k, m, all),
                                         JOT_INDEX("i0", "i1", at));
     if (draw(r, 2))

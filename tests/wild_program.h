@@ -29,7 +29,7 @@ enum { CALLS = 120, VARS = 180, OPERANDS = 12, RESULTS = 6, OUTPUTS = 12, LISTS 
     X(NORMAL, "jot_normal(c, %t, %D)") \
     JOT_UNARY(WILD_UNARY_) \
     JOT_BINARY(WILD_BINARY_) \
-    X(SELECT, "jot_select(%v, %v, %v)") \
+    X(SELECT, "jot_where(%v, %v, %v)") \
     X(CAST, "jot_cast(%v, %t)") \
     X(SCALE, "jot_scale(%v, %f)") \
     X(OFFSET, "jot_offset(%v, %f)") \
@@ -45,11 +45,11 @@ enum { CALLS = 120, VARS = 180, OPERANDS = 12, RESULTS = 6, OUTPUTS = 12, LISTS 
     X(PAD, "jot_pad(%v, %D, %D, %f)") \
     X(FLIP, "jot_flip(%v, %D)") \
     X(TILE, "jot_tile(%v, %D)") \
-    X(EXPAND, "jot_expand(%v, %i)") \
+    X(EXPAND, "jot_unsqueeze(%v, %i)") \
     X(SQUEEZE, "jot_squeeze(%v, %i)") \
     X(CONCAT, "jot_concat(%V, %i)") \
     X(STACK, "jot_stack(%V, %i)") \
-    X(GATHER, "jot_gather(%v, %v, %i)") \
+    X(GATHER, "jot_take(%v, %v, %i)") \
     X(ONE_HOT, "jot_one_hot(%v, %i, %t)") \
     X(REINDEX, "jot_reindex_ex(%v, %D, %x, %x, %f, %V)") \
     X(SCATTER, "jot_reindex_reduce_ex(%i, %v, %D, %x, %x, %V)") \
@@ -200,11 +200,11 @@ build_form(jot_Ctx *c, const Call *k, const jot_Var *v)
     case C_PAD: return jot_pad(v[0], ints_of(k, 0), ints_of(k, 1), k->f[0]);
     case C_FLIP: return jot_flip(v[0], ints_of(k, 0));
     case C_TILE: return jot_tile(v[0], ints_of(k, 0));
-    case C_EXPAND: return jot_expand(v[0], (int)k->num[0]);
+    case C_EXPAND: return jot_unsqueeze(v[0], (int)k->num[0]);
     case C_SQUEEZE: return jot_squeeze(v[0], (int)k->num[0]);
     case C_CONCAT: return jot_concat(jot_vars(k->nin, v), (int)k->num[0]);
     case C_STACK: return jot_stack(jot_vars(k->nin, v), (int)k->num[0]);
-    case C_GATHER: return jot_gather(v[0], v[1], (int)k->num[0]);
+    case C_GATHER: return jot_take(v[0], v[1], (int)k->num[0]);
     case C_ONE_HOT: return jot_one_hot(v[0], k->num[0], (jot_DType)k->dtype);
     case C_REINDEX:
         return jot_reindex_ex(v[0], ints_of(k, 0), strs_of(k, 0, s[0]), strs_of(k, 1, s[1]),
@@ -275,7 +275,7 @@ build_one(jot_Ctx *c, const Call *k, const jot_Var *v)
     case C_ARANGE: return jot_arange(c, dtype, k->f[0], k->f[1], k->num[0]);
     case C_UNIFORM: return jot_uniform(c, dtype, ints_of(k, 0));
     case C_NORMAL: return jot_normal(c, dtype, ints_of(k, 0));
-    case C_SELECT: return jot_select(v[0], v[1], v[2]);
+    case C_SELECT: return jot_where(v[0], v[1], v[2]);
     case C_CAST: return jot_cast(v[0], dtype);
     case C_SCALE: return jot_scale(v[0], k->f[0]);
     case C_OFFSET: return jot_offset(v[0], k->f[0]);

@@ -96,12 +96,12 @@ SOME(transpose)
 SOME(reshape)
 SOME(flip)
 
-static jot_Var do_select(S *s, V *v) { return (void)s, jot_select(v[0], v[1], v[2]); }
+static jot_Var do_select(S *s, V *v) { return (void)s, jot_where(v[0], v[1], v[2]); }
 static jot_Var do_linear(S *s, V *v) { return (void)s, jot_linear(v[0], v[1], v[2]); }
 static jot_Var do_scale(S *s, V *v) { return jot_scale(v[0], (double)s->number[0][0] / 8); }
 static jot_Var do_offset(S *s, V *v) { return jot_offset(v[0], (double)s->number[0][0] / 8); }
 static jot_Var do_concat(S *s, V *v) { return jot_concat(jot_vars(s->nin, v), DIM0(s)); }
-static jot_Var do_gather(S *s, V *v) { return jot_gather(v[0], v[1], DIM0(s)); }
+static jot_Var do_gather(S *s, V *v) { return jot_take(v[0], v[1], DIM0(s)); }
 static jot_Var do_pad(S *s, V *v) { return jot_pad(v[0], s->list[0], s->list[1], 0); }
 static jot_Var do_slice(S *s, V *v) { return jot_slice(v[0], s->list[0], s->list[1], s->list[2]); }
 static jot_Var do_layer_norm(S *s, V *v) { return (void)s, jot_layer_norm(v[0], v[1], v[2], 1e-5); }

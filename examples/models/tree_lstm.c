@@ -38,7 +38,7 @@ state(jot_Var c, jot_Var o)
 static State
 leaf(const jot_Var *p, jot_Var embedding, int64_t word)
 {
-    jot_Var x = jot_gather(embedding, jot_array(embedding.ctx, JOT_I64, JOT_SHAPE(1), &word), 0);
+    jot_Var x = jot_take(embedding, jot_array(embedding.ctx, JOT_I64, JOT_SHAPE(1), &word), 0);
     jot_Var g = dense(p, x);
 
     return state(jot_mul(jot_sigmoid(part(g, 0)), jot_tanh(part(g, 2))), part(g, 1));

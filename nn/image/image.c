@@ -173,7 +173,7 @@ image_weights(jot_Ctx *ctx, const ImageStep *s, bool cubic, jot_DType dtype)
     if (cubic) {
         jot_Var near = jot_mul(jot_offset(jot_scale(d, a + 2), -(a + 3)), jot_square(d));
         jot_Var far = jot_mul(jot_offset(jot_mul(jot_offset(d, -5), d), 8), d);
-        w = jot_select(jot_le(d, one), jot_offset(near, 1), jot_scale(jot_offset(far, -4), a));
+        w = jot_where(jot_le(d, one), jot_offset(near, 1), jot_scale(jot_offset(far, -4), a));
     } else {
         w = jot_sub(one, d);
     }

@@ -145,7 +145,7 @@ jot_max_pool_at(jot_Var x, const jot_PoolNd *pool)
                                jot_ints(v.dims, ext));
     jot_Var places = pool_windows(&v, back, 0, 0);
     jot_Var none = jot_full(x.ctx, JOT_I64, JOT_SHAPE(), 0);
-    jot_Var first = jot_max(jot_select(hit, places, none), inner);
+    jot_Var first = jot_max(jot_where(hit, places, none), inner);
     return jot_leave(x.ctx, jot_sub(jot_full_int(x.ctx, JOT_I64, JOT_SHAPE(), n), first));
 }
 
@@ -266,8 +266,8 @@ pool_power(jot_Var a, double e)
     if (e > 1)
         return jot_pow(a, power);
     jot_Var none = jot_eq(a, nn_zero(a));
-    a = jot_select(none, nn_number(a, 1), a);
-    return jot_select(none, nn_zero(a), e == 0.5 ? jot_sqrt(a) : jot_pow(a, power));
+    a = jot_where(none, nn_number(a, 1), a);
+    return jot_where(none, nn_zero(a), e == 0.5 ? jot_sqrt(a) : jot_pow(a, power));
 }
 
 jot_Var

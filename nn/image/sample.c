@@ -22,7 +22,7 @@ sample_linear(jot_Var p)
     for (int d = 0; d <= rank; d++)
         ext[d] = d < rank ? 1 : 2;
     jot_Var k = jot_iota(p.ctx, jot_dtype(p), jot_ints(rank + 1, ext), rank);
-    jot_Var f = jot_expand(jot_sub(p, low), -1);
+    jot_Var f = jot_unsqueeze(jot_sub(p, low), -1);
     jot_Var rise = jot_offset(jot_scale(k, 2), -1); /* -1 and 1 */
     SampleAt at = {jot_cast(low, JOT_I32), jot_add(jot_mul(rise, f), jot_offset(jot_neg(k), 1))};
     return at;
@@ -187,7 +187,7 @@ sample_box(jot_Var boxes, int dim, int64_t n, const jot_RoiAlign *o, int samples
     jot_Var in = jot_logical_and(jot_ge(p, nn_number(p, -1)),
                                  jot_le(p, nn_number(p, (double)n)));
     SampleAt at = sample_linear(jot_clamp(p, 0, n > 1 ? (double)(n - 1) : 0));
-    at.weight = jot_select(jot_expand(in, -1), at.weight, nn_number(p, 0));
+    at.weight = jot_where(jot_unsqueeze(in, -1), at.weight, nn_number(p, 0));
     return at;
 }
 

@@ -56,12 +56,12 @@ ctc_forward(jot_Var p, jot_Var state, jot_Var times, int64_t blank)
     jot_Var skip = jot_logical_and(jot_ne(state, none), jot_ne(state, two));
     jot_Var first = jot_lt(jot_iota(ctx, JOT_I64, jot_shape(state), 1),
                            jot_full_int(ctx, JOT_I64, JOT_SHAPE(), 2));
-    jot_Var a = jot_select(first, jot_take(p, 0, 0), never);
+    jot_Var a = jot_where(first, jot_select(p, 0, 0), never);
     for (int64_t t = 1; t < jot_extent(p, 0); t++) {
         jot_Var sum = jot_logaddexp(a, ctc_before(a, "i1-1"));
-        sum = jot_logaddexp(sum, jot_select(skip, ctc_before(a, "i1-2"), never));
+        sum = jot_logaddexp(sum, jot_where(skip, ctc_before(a, "i1-2"), never));
         jot_Var on = jot_gt(times, jot_full_int(ctx, JOT_I64, JOT_SHAPE(), t));
-        a = jot_select(jot_expand(on, 1), jot_add(sum, jot_take(p, 0, t)), a);
+        a = jot_where(jot_unsqueeze(on, 1), jot_add(sum, jot_select(p, 0, t)), a);
     }
     return a;
 }
@@ -85,8 +85,8 @@ jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t 
     jot_DType dtype = nn_float_of(jot_dtype(x));
     jot_push(ctx);
     int64_t n = jot_extent(x, 1), states = 2 * jot_extent(labels, 1) + 1;
-    labels = jot_select(jot_lt(jot_iota(ctx, JOT_I64, jot_shape(labels), 1),
-                               jot_expand(jot_cast(lengths, JOT_I64), 1)),
+    labels = jot_where(jot_lt(jot_iota(ctx, JOT_I64, jot_shape(labels), 1),
+                               jot_unsqueeze(jot_cast(lengths, JOT_I64), 1)),
                         jot_cast(labels, JOT_I64), jot_full_int(ctx, JOT_I64, JOT_SHAPE(), blank));
     jot_Var state = jot_reindex_ex(labels, JOT_SHAPE(n, states), JOT_INDEX("i0", "i1/2"),
                                    JOT_INDEX("i1%2"), (double)blank, JOT_NONE_VARS);
@@ -97,7 +97,7 @@ jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths, int64_t 
     jot_Var y = jot_neg(jot_logaddexp(ctc_end(a, lengths, "2*@e0(i0)"),
                                       ctc_end(a, lengths, "2*@e0(i0)-1")));
     jot_Var most = nn_number(y, -ctc_never / 2);
-    y = jot_select(jot_ge(y, most), nn_number(y, nn_infinity()), y);
+    y = jot_where(jot_ge(y, most), nn_number(y, nn_infinity()), y);
     if (reduction == JOT_REDUCTION_MEAN)
         y = jot_div(y, jot_maximum(jot_cast(lengths, jot_dtype(y)),
                                    nn_number(y, 1)));

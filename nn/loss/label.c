@@ -114,8 +114,8 @@ label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o, jot_DType dtype)
     }
     if (o->ignore) {
         jot_Var out = jot_eq(labels, jot_full_int(lp.ctx, JOT_I64, JOT_SHAPE(), o->ignored));
-        y = jot_select(out, nn_zero(y), y);
-        w = jot_select(out, nn_zero(w), w);
+        y = jot_where(out, nn_zero(y), y);
+        w = jot_where(out, nn_zero(w), w);
     }
     if (o->reduction != JOT_REDUCTION_MEAN || (!o->weight && !o->ignore))
         return loss_end_as(y, o->reduction, dtype);

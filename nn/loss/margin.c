@@ -9,7 +9,7 @@
 static jot_Var
 margin_sides(jot_Var y, jot_Var like, jot_Var unlike)
 {
-    return jot_select(jot_gt(y, nn_zero(y)), like, unlike);
+    return jot_where(jot_gt(y, nn_zero(y)), like, unlike);
 }
 
 /* max(0, x + margin) */
@@ -93,6 +93,6 @@ jot_multi_margin_loss(jot_Var x, jot_Var labels, double margin, jot_Reduction re
                                  nn_nan(), JOT_VARS(labels));
     jot_Var label = jot_reindex(labels, jot_shape(x), JOT_INDEX("i0"));
     jot_Var is_own = jot_eq(label, jot_iota(ctx, JOT_I64, jot_shape(x), 1));
-    jot_Var each = jot_select(is_own, nn_zero(x), margin_past(jot_sub(x, own), margin));
+    jot_Var each = jot_where(is_own, nn_zero(x), margin_past(jot_sub(x, own), margin));
     return loss_end(jot_mean(each, JOT_DIMS(1)), reduction);
 }

@@ -43,7 +43,7 @@ loss_huber(jot_Var x, jot_Var target, double delta, double k)
 {
     jot_Var d = jot_sub(x, target), far = jot_abs(d);
     jot_Var near = jot_lt(far, nn_number(d, delta));
-    return jot_select(near, jot_scale(jot_square(d), 0.5 * k),
+    return jot_where(near, jot_scale(jot_square(d), 0.5 * k),
                       jot_scale(jot_offset(far, -0.5 * delta), delta * k));
 }
 
@@ -75,7 +75,7 @@ loss_log(jot_Var p)
 {
     jot_Var none = jot_le(p, nn_number(p, 1e-37));
     jot_Var one = nn_number(p, 1);
-    return jot_select(none, jot_scale(one, -100), jot_log(jot_select(none, one, p)));
+    return jot_where(none, jot_scale(one, -100), jot_log(jot_where(none, one, p)));
 }
 
 jot_Var
@@ -127,10 +127,10 @@ static jot_Var
 loss_stirling(jot_Var t)
 {
     jot_Var one = nn_number(t, 1), above = jot_gt(t, one);
-    jot_Var s = jot_select(above, t, one), lg = jot_log(s);
+    jot_Var s = jot_where(above, t, one), lg = jot_log(s);
     jot_Var y = jot_add(jot_sub(jot_mul(s, lg), s), jot_scale(jot_offset(lg, 1.8378770664093453),
                                                               0.5));
-    return jot_select(above, y, nn_zero(t));
+    return jot_where(above, y, nn_zero(t));
 }
 
 jot_Var

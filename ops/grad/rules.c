@@ -50,14 +50,14 @@ jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 #define jot_eq(a, b) d2_(EW_EQ, a, b)
 #define jot_gt(a, b) d2_(EW_GT, a, b)
 #define jot_lt(a, b) d2_(EW_LT, a, b)
-#define jot_select(a, b, c) jot_ew_of(ctx, EW_SELECT, a, b, c)
+#define jot_where(a, b, c) jot_ew_of(ctx, EW_SELECT, a, b, c)
 #define jot_cast(a, dtype) jot_maps_cast(ctx, a, dtype)
 #define jot_dtype(a) ((jot_DType)jot_node(ctx, a)->dtype)
 #define k_(like, value) jot_grad_const(ctx, like, value)
 #define f64_(a) (jot_dtype(a) == JOT_F64)
 #define below_one_(a) jot_mul(jot_sub(k_(a, 1), a), jot_add(k_(a, 1), a)) /* 1 - a*a */
 #define tie_(greater, equal, like) \
-    jot_select(greater, k_(like, 1), jot_select(equal, k_(like, 0.5), k_(like, 0)))
+    jot_where(greater, k_(like, 1), jot_where(equal, k_(like, 0.5), k_(like, 0)))
 #define NONE (void)0
 #define G(k, expression) \
     do { \
@@ -155,8 +155,8 @@ grad_of_extreme(Grad *g, NodeId out, const Node *n, NodeId d)
     hit = jot_eq(y, grad_spread(g, n, out));
     count = grad_again(g, n, JOT_ADD, jot_cast(hit, (jot_DType)n->dtype));
     if (!grad_reaches_all(g, n))
-        count = jot_select(jot_eq(count, k_(count, 0)), k_(count, 1), count);
-    return jot_select(hit, grad_spread(g, n, jot_div(d, count)), k_(y, 0));
+        count = jot_where(jot_eq(count, k_(count, 0)), k_(count, 1), count);
+    return jot_where(hit, grad_spread(g, n, jot_div(d, count)), k_(y, 0));
 }
 
 /* Leave-one-out, y * of all others, written so that it can be differentiated once more:
@@ -169,15 +169,15 @@ static NodeId
 grad_of_prod(Grad *g, NodeId out, const Node *n, NodeId d)
 {
     jot_Ctx *ctx = g->ctx;
-    NodeId y = n->input[0], zero = jot_eq(y, k_(y, 0)), safe = jot_select(zero, k_(y, 1), y);
+    NodeId y = n->input[0], zero = jot_eq(y, k_(y, 0)), safe = jot_where(zero, k_(y, 1), y);
     NodeId zeros = grad_again(g, n, JOT_ADD, jot_cast(zero, (jot_DType)n->dtype));
     NodeId p = grad_again(g, n, JOT_MUL, safe), one, two, other;
 
-    one = jot_mul(d, jot_select(jot_eq(zeros, k_(zeros, 1)), p, k_(p, 0)));
-    two = jot_mul(d, jot_select(jot_eq(zeros, k_(zeros, 2)), p, k_(p, 0)));
-    other = grad_spread(g, n, grad_again(g, n, JOT_ADD, jot_select(zero, y, k_(y, 0))));
+    one = jot_mul(d, jot_where(jot_eq(zeros, k_(zeros, 1)), p, k_(p, 0)));
+    two = jot_mul(d, jot_where(jot_eq(zeros, k_(zeros, 2)), p, k_(p, 0)));
+    other = grad_spread(g, n, grad_again(g, n, JOT_ADD, jot_where(zero, y, k_(y, 0))));
     two = jot_mul(jot_sub(other, y), grad_spread(g, n, two));
-    return jot_select(zero, jot_add(grad_spread(g, n, one), two),
+    return jot_where(zero, jot_add(grad_spread(g, n, one), two),
                       jot_div(grad_spread(g, n, jot_mul(d, out)), safe));
 }
 
@@ -252,7 +252,7 @@ jot_grad_dual(Grad *g, const Node *n, NodeId d)
 #undef jot_eq
 #undef jot_gt
 #undef jot_lt
-#undef jot_select
+#undef jot_where
 #undef jot_cast
 #undef jot_dtype
 #undef k_

@@ -261,7 +261,7 @@ check_examples(const RefCase *r, bool mixed)
     for (int k = 0; k < n && !jot_error(c); k++)
         for (int e = 0; e < EXAMPLES; e++) {
             double worst;
-            jot_Var got = jot_gather(ys[k], jot_scalar(c, JOT_I64, e), mixed ? -1 : 0);
+            jot_Var got = jot_take(ys[k], jot_scalar(c, JOT_I64, e), mixed ? -1 : 0);
             CHECK(same_numbers(got, one[e][k], &worst), "%s: result %d of example %d off by %g: %s",
                   r->name, k, e, worst, jot_message(c));
         }
