@@ -131,16 +131,16 @@ test_estimators(const char *backend)
 
     y = own(jot_round(x), x, straight, NULL);
     CHECK(apart(y, jot_round(x)) == 0, "%s", jot_message(c));
-    jot_grad(all(jot_mul(y, w)), &x, 1, &g);
+    jot_grad(all(jot_mul(y, w)), JOT_VARS(x), &g);
     CHECK(apart(g, w) == 0, "straight through: %s", jot_message(c));
-    jot_grad(all(jot_mul(own(x, x, reversed, &rate), w)), &x, 1, &g);
+    jot_grad(all(jot_mul(own(x, x, reversed, &rate), w)), JOT_VARS(x), &g);
     CHECK(apart(g, jot_scale(w, -0.25)) == 0, "reversed: %s", jot_message(c));
-    jot_grad(all(jot_mul(own(x, x, clipped, NULL), w)), &x, 1, &g);
+    jot_grad(all(jot_mul(own(x, x, clipped, NULL), w)), JOT_VARS(x), &g);
     CHECK(apart(g, jot_clamp(w, -0.5, 0.5)) == 0, "clipped: %s", jot_message(c));
     /* in the middle of others, read twice and by two readers: summed, then passed on */
     y = own(jot_round(jot_scale(x, 3)), jot_scale(x, 3), straight, NULL);
     calls = 0;
-    jot_grad(jot_add(all(jot_mul(y, y)), all(jot_mul(y, w))), &x, 1, &g);
+    jot_grad(jot_add(all(jot_mul(y, y)), all(jot_mul(y, w))), JOT_VARS(x), &g);
     CHECK(apart(g, jot_scale(jot_add(jot_scale(y, 2), w), 3)) < 1e-15, "%s", jot_message(c));
     CHECK(calls == 1, "%d calls for one gradient", calls);
     jot_close(c);
@@ -158,19 +158,19 @@ test_orders(const char *backend)
     y[0] = wave_of(a, b, i);
     y[1] = jot_add(jot_mul(jot_sin(a), b), i);
     CHECK(apart(y[0], y[1]) == 0, "%s", jot_message(c));
-    jot_grad(all(jot_mul(y[0], jot_square(w))), wrt, 2, g);
-    jot_grad(all(jot_mul(y[1], jot_square(w))), wrt, 2, want);
+    jot_grad(all(jot_mul(y[0], jot_square(w))), jot_vars(2, wrt), g);
+    jot_grad(all(jot_mul(y[1], jot_square(w))), jot_vars(2, wrt), want);
     for (k = 0; k < 2; k++)
         CHECK(apart(g[k], want[k]) < 1e-15, "by %d: %s", k, jot_message(c));
-    jot_grad(jot_add(all(jot_mul(g[0], w)), all(jot_exp(g[1]))), wrt, 2, h);
-    jot_grad(jot_add(all(jot_mul(want[0], w)), all(jot_exp(want[1]))), wrt, 2, want);
+    jot_grad(jot_add(all(jot_mul(g[0], w)), all(jot_exp(g[1]))), jot_vars(2, wrt), h);
+    jot_grad(jot_add(all(jot_mul(want[0], w)), all(jot_exp(want[1]))), jot_vars(2, wrt), want);
     for (k = 0; k < 2; k++)
         CHECK(apart(h[k], want[k]) < 1e-15, "second order by %d: %s", k, jot_message(c));
     jot_jvp(JOT_VARS(jot_exp(y[0])), JOT_VARS(a, b), jot_vars(2, dx), &t);
     jot_jvp(JOT_VARS(jot_exp(y[1])), JOT_VARS(a, b), jot_vars(2, dx), &want_t);
     CHECK(apart(t, want_t) < 1e-15, "tangent: %s", jot_message(c));
     jot_jvp(jot_vars(2, g), JOT_VARS(a, b), jot_vars(2, dx), h);
-    jot_grad(all(jot_mul(y[1], jot_square(w))), wrt, 2, g);
+    jot_grad(all(jot_mul(y[1], jot_square(w))), jot_vars(2, wrt), g);
     jot_jvp(jot_vars(2, g), JOT_VARS(a, b), jot_vars(2, dx), want);
     for (k = 0; k < 2; k++)
         CHECK(apart(h[k], want[k]) < 1e-15, "tangent of gradient %d: %s", k, jot_message(c));
@@ -181,11 +181,11 @@ test_orders(const char *backend)
     for (k = 0; k < 3; k++) { /* one of two, the other, both */
         V s = k == 2 ? jot_mul(own_y[0], own_y[1]) : own_y[k], u = k == 2 ? jot_mul(y[0], y[1]) : y[k];
 
-        jot_grad(all(jot_mul(s, w)), &a, 1, g);
-        jot_grad(all(jot_mul(u, w)), &a, 1, want);
+        jot_grad(all(jot_mul(s, w)), JOT_VARS(a), g);
+        jot_grad(all(jot_mul(u, w)), JOT_VARS(a), want);
         CHECK(apart(g[0], want[0]) < 1e-14, "outputs %d: %s", k, jot_message(c));
-        jot_grad(all(jot_sin(g[0])), &a, 1, g);
-        jot_grad(all(jot_sin(want[0])), &a, 1, want);
+        jot_grad(all(jot_sin(g[0])), JOT_VARS(a), g);
+        jot_grad(all(jot_sin(want[0])), JOT_VARS(a), want);
         CHECK(apart(g[0], want[0]) < 1e-13, "outputs %d, second order: %s", k, jot_message(c));
     }
     jot_close(c);
@@ -207,17 +207,17 @@ test_examples(const char *backend)
     jot_vmap(JOT_VARS(yy), JOT_VARS(b), JOT_VARS(bs), NULL, &yy);
     plain = jot_add(jot_mul(jot_unsqueeze(jot_sin(as), 0), jot_unsqueeze(bs, 1)), i);
     CHECK(apart(yy, plain) < 1e-15, "%s", jot_message(c));
-    jot_grad(all(jot_exp(yy)), wrt, 2, g);
-    jot_grad(all(jot_exp(plain)), wrt, 2, want);
+    jot_grad(all(jot_exp(yy)), jot_vars(2, wrt), g);
+    jot_grad(all(jot_exp(plain)), jot_vars(2, wrt), want);
     for (k = 0; k < 2; k++)
         CHECK(apart(g[k], want[k]) < 1e-14, "gradient of many by %d: %s", k, jot_message(c));
-    jot_grad(jot_add(all(jot_sin(g[0])), all(jot_sin(g[1]))), wrt, 2, g);
-    jot_grad(jot_add(all(jot_sin(want[0])), all(jot_sin(want[1]))), wrt, 2, want);
+    jot_grad(jot_add(all(jot_sin(g[0])), all(jot_sin(g[1]))), jot_vars(2, wrt), g);
+    jot_grad(jot_add(all(jot_sin(want[0])), all(jot_sin(want[1]))), jot_vars(2, wrt), want);
     for (k = 0; k < 2; k++)
         CHECK(apart(g[k], want[k]) < 1e-13, "second order of many by %d: %s", k, jot_message(c));
 
     wrt[0] = a, wrt[1] = b;
-    jot_grad(all(jot_exp(y)), wrt, 2, g);
+    jot_grad(all(jot_exp(y)), jot_vars(2, wrt), g);
     jot_vmap(jot_vars(2, g), JOT_VARS(a), JOT_VARS(as), NULL, ys);
     plain = jot_add(jot_mul(jot_sin(as), jot_unsqueeze(b, 0)), i);
     CHECK(apart(ys[0], jot_mul(jot_exp(plain), jot_mul(jot_cos(as), jot_unsqueeze(b, 0)))) < 1e-14,
@@ -282,9 +282,9 @@ test_code(void)
     y = code_of("cube", "for (jot_i64 k = lo; k < hi; k++) y[k] = x[k] * x[k] * x[k];", NULL, NULL,
                 1, &x);
     jot_custom_grad(JOT_VARS(y), JOT_VARS(x), cube_grad, NULL, &y);
-    jot_grad(all(jot_mul(y, e)), &x, 1, &g);
+    jot_grad(all(jot_mul(y, e)), JOT_VARS(x), &g);
     CHECK(apart(g, jot_scale(jot_mul(jot_square(x), e), 3)) < 1e-15, "%s", jot_message(c));
-    jot_grad(all(jot_mul(g, jot_sin(e))), &x, 1, &h);
+    jot_grad(all(jot_mul(g, jot_sin(e))), JOT_VARS(x), &h);
     CHECK(apart(h, jot_scale(jot_mul(jot_mul(x, e), jot_sin(e)), 6)) < 1e-15, "second order: %s",
           jot_message(c));
     jot_jvp(JOT_VARS(y), JOT_VARS(x), JOT_VARS(e), &t);
@@ -351,14 +351,14 @@ test_again(const char *backend, Way way)
     y = net(x, w, way);
     plain = net(x, w, PLAIN);
     CHECK(apart(y, plain) == 0, "%s", jot_message(c));
-    jot_grad(all(jot_sin(y)), w, LAYERS + 1, g);
-    jot_grad(all(jot_sin(plain)), w, LAYERS + 1, want);
+    jot_grad(all(jot_sin(y)), jot_vars(LAYERS + 1, w), g);
+    jot_grad(all(jot_sin(plain)), jot_vars(LAYERS + 1, w), want);
     for (k = 0; k <= LAYERS; k++)
         CHECK(apart(g[k], want[k]) < 1e-12, "way %d, by %d: %s", way, k, jot_message(c));
     h[0] = w[0], h[1] = x;
-    jot_grad(jot_add(all(jot_sin(g[2])), all(jot_sin(g[LAYERS]))), h, 2, h);
+    jot_grad(jot_add(all(jot_sin(g[2])), all(jot_sin(g[LAYERS]))), jot_vars(2, h), h);
     want_h[0] = w[0], want_h[1] = x;
-    jot_grad(jot_add(all(jot_sin(want[2])), all(jot_sin(want[LAYERS]))), want_h, 2, want_h);
+    jot_grad(jot_add(all(jot_sin(want[2])), all(jot_sin(want[LAYERS]))), jot_vars(2, want_h), want_h);
     for (k = 0; k < 2; k++)
         CHECK(apart(h[k], want_h[k]) < 1e-11, "way %d, second order by %d: %s", way, k,
               jot_message(c));
@@ -373,8 +373,8 @@ test_again(const char *backend, Way way)
           jot_message(c));
     for (k = 0; k < 2; k++)
         CHECK(apart(ys[k], want_h[k]) < 1e-11, "way %d, of many %d: %s", way, k, jot_message(c));
-    jot_grad(all(jot_sin(ys[0])), w, 1, h);
-    jot_grad(all(jot_sin(want_h[0])), w, 1, &t);
+    jot_grad(all(jot_sin(ys[0])), jot_vars(1, w), h);
+    jot_grad(all(jot_sin(want_h[0])), jot_vars(1, w), &t);
     CHECK(apart(h[0], t) < 1e-11, "way %d, gradient of many: %s", way, jot_message(c));
     jot_close(c);
 }
@@ -392,7 +392,7 @@ test_dropout(const char *backend)
 
     y = jot_dropout(jot_exp(jot_dropout(x, 0.25)), 0.5);
     jot_checkpoint(JOT_VARS(y), JOT_VARS(x), &y);
-    jot_grad(all(y), &x, 1, &g);
+    jot_grad(all(y), JOT_VARS(x), &g);
     h = jot_where(jot_eq(g, jot_zeros(c, JOT_F64, JOT_SHAPE(64))), y, jot_scale(g, 0.75));
     p = jot_data(y), q = jot_data(h);
     for (k = 0; p && q && k < 64; k++)
@@ -401,7 +401,7 @@ test_dropout(const char *backend)
 
     y = jot_dropout(jot_exp(jot_dropout(w, 0.25)), 0.5);
     jot_checkpoint(JOT_VARS(y), JOT_VARS(w), &y);
-    jot_grad(all(y), &w, 1, &g);
+    jot_grad(all(y), JOT_VARS(w), &g);
     f = jot_compile(c, JOT_VARS(w), JOT_VARS(y, g));
     CHECK(jot_func_ok(f), "%s", jot_message(c));
     for (n = 0; n < 2; n++) {
@@ -443,7 +443,7 @@ held(int n, int size)
         }
     }
     loss = all(jot_square(h));
-    CHECK(jot_grad(loss, w, n, g), "%s", jot_message(c));
+    CHECK(jot_grad(loss, jot_vars(n, w), g), "%s", jot_message(c));
     for (k = 0; k < n; k++)
         jot_assign(w[k], jot_sub(w[k], jot_scale(g[k], 0.01)));
     CHECK(jot_run(c, JOT_VARS(loss)), "%s", jot_message(c));
@@ -522,10 +522,10 @@ test_refused(void)
     V x = numbers(c, JOT_SHAPE(3), 1), y = jot_exp(x), z, g, inside, many[300];
     int k;
 
-    refused(c, jot_grad(all(own(y, x, says_no, NULL)), &x, 1, &g), JOT_EGRAD, "callback");
-    refused(c, jot_grad(all(own(y, x, wrong_shape, NULL)), &x, 1, &g), JOT_ESHAPE, "dx[0]");
-    refused(c, jot_grad(all(own(y, x, evaluates, NULL)), &x, 1, &g), JOT_EUSE, "callback");
-    refused(c, jot_grad(all(own(y, x, recurs, NULL)), &x, 1, &g), JOT_ERANGE, "16 deep");
+    refused(c, jot_grad(all(own(y, x, says_no, NULL)), JOT_VARS(x), &g), JOT_EGRAD, "callback");
+    refused(c, jot_grad(all(own(y, x, wrong_shape, NULL)), JOT_VARS(x), &g), JOT_ESHAPE, "dx[0]");
+    refused(c, jot_grad(all(own(y, x, evaluates, NULL)), JOT_VARS(x), &g), JOT_EUSE, "callback");
+    refused(c, jot_grad(all(own(y, x, recurs, NULL)), JOT_VARS(x), &g), JOT_ERANGE, "16 deep");
     refused(c, jot_custom_grad(JOT_VARS(y), JOT_VARS(x), NULL, NULL, &z), JOT_EUSE, "NULL");
     refused(c, jot_custom_grad(JOT_VARS(y), JOT_VARS(x), straight, NULL, NULL), JOT_EUSE, "nowhere");
     refused(c, jot_custom_grad(JOT_NONE_VARS, JOT_VARS(x), straight, NULL, &z), JOT_ERANGE,
@@ -537,7 +537,7 @@ test_refused(void)
     z = jot_sin(inside);
     jot_name(inside, "hidden");
     jot_checkpoint(JOT_VARS(z), JOT_VARS(x), &z);
-    refused(c, jot_grad(all(jot_mul(z, inside)), JOT_VARS(inside, x).v, 2, many), JOT_EGRAD, "hidden");
+    refused(c, jot_grad(all(jot_mul(z, inside)), jot_vars(2, JOT_VARS(inside, x).v), many), JOT_EGRAD, "hidden");
     for (k = 0, z = x; k < 300; k++)
         z = jot_mul(z, many[k] = numbers(c, JOT_SHAPE(3), k));
     refused(c, jot_checkpoint(JOT_VARS(z), JOT_VARS(x), &z), JOT_ERANGE, "254");
@@ -567,7 +567,7 @@ test_allocations(void)
         ok = jot_custom_grad(JOT_VARS(y), JOT_VARS(x), straight, NULL, &y);
         y = layer(y, w);
         ok = jot_checkpoint(JOT_VARS(y), JOT_VARS(x), &y) && ok;
-        ok = jot_grad(all(jot_sin(y)), wrt, 2, g) && ok;
+        ok = jot_grad(all(jot_sin(y)), jot_vars(2, wrt), g) && ok;
         ok = jot_jvp(JOT_VARS(y), JOT_VARS(x), JOT_VARS(x), &t) && ok;
         ok = jot_vmap(jot_vars(2, g), JOT_VARS(x), JOT_VARS(xs), NULL, g) && ok;
         reached = heap.refused > 0;

@@ -80,23 +80,23 @@ test_gradients(const char *backend)
     V w = numbers(c, JOT_SHAPE(4, 3), 1), b = numbers(c, JOT_SHAPE(3), 2);
     V x = numbers(c, JOT_SHAPE(4), 3), xs = numbers(c, JOT_SHAPE(5, 4), 4), wrt[2] = {w, b};
     V t = numbers(c, JOT_SHAPE(3), 5), ts = numbers(c, JOT_SHAPE(3, 5), 6), y[3], ys[3], g[3];
-    jot_Vmap how = {JOT_DIMS(0, 1), JOT_DIMS(0, -1, 0), false};
+    jot_Vmap how = {JOT_INTS(0, 1), JOT_INTS(0, -1, 0), false};
     int k;
 
     y[0] = jot_sum(jot_square(jot_sub(net(x, w, b), t)), JOT_ALL_DIMS);
-    jot_grad(y[0], wrt, 2, y + 1);
+    jot_grad(y[0], jot_vars(2, wrt), y + 1);
     CHECK(jot_vmap(jot_vars(3, y), JOT_VARS(x, t), JOT_VARS(xs, ts), &how, ys), "%s",
           jot_message(c));
     for (k = 0; k < 5; k++) {
         g[0] = jot_sum(jot_square(jot_sub(net(part(xs, k, 0), w, b), part(ts, k, 1))),
                        JOT_ALL_DIMS);
-        jot_grad(g[0], wrt, 2, g + 1);
+        jot_grad(g[0], jot_vars(2, wrt), g + 1);
         CHECK(apart(part(ys[0], k, 0), g[0]) < 1e-12, "example %d", k);
         CHECK(apart(part(ys[1], k, 2), g[1]) < 1e-12, "example %d, by w", k);
         CHECK(apart(part(ys[2], k, 0), g[2]) < 1e-12, "example %d, by b", k);
     }
     /* a gradient of all is the sum of each one's */
-    jot_grad(jot_sum(ys[0], JOT_ALL_DIMS), wrt, 2, g);
+    jot_grad(jot_sum(ys[0], JOT_ALL_DIMS), jot_vars(2, wrt), g);
     CHECK(apart(g[0], jot_sum(ys[1], JOT_DIMS(2))) < 1e-12, "%s", jot_message(c));
     CHECK(apart(g[1], jot_sum(ys[2], JOT_DIMS(0))) < 1e-12, "%s", jot_message(c));
     jot_close(c);
@@ -109,7 +109,7 @@ test_nested(const char *backend)
     jot_Ctx *c = open_ctx(backend);
     V a = numbers(c, JOT_SHAPE(3), 1), b = numbers(c, JOT_SHAPE(3), 2), y, inner, outer, want;
     V as = numbers(c, JOT_SHAPE(4, 3), 3), bs = numbers(c, JOT_SHAPE(3, 5), 4);
-    jot_Vmap columns = {JOT_DIMS(1), {0, NULL}, false};
+    jot_Vmap columns = {JOT_INTS(1), {0, NULL}, false};
 
     y = jot_sum(jot_mul(jot_exp(a), b), JOT_ALL_DIMS);
     jot_vmap(JOT_VARS(y), JOT_VARS(b), JOT_VARS(bs), &columns, &inner);
@@ -130,7 +130,7 @@ test_hessian(const char *backend)
 
     all = jot_array(c, JOT_F64, JOT_SHAPE(4, 4), one);
     f = jot_sum(jot_exp(jot_matmul(a, x)), JOT_ALL_DIMS);
-    jot_grad(f, &x, 1, &g);
+    jot_grad(f, JOT_VARS(x), &g);
     jot_jvp(JOT_VARS(g), JOT_VARS(x), JOT_VARS(e), &h);
     CHECK(jot_vmap(JOT_VARS(h), JOT_VARS(e), JOT_VARS(all), NULL, &hs), "%s", jot_message(c));
     want = jot_matmul(jot_swap(a, 0, 1), jot_mul(a, jot_unsqueeze(jot_exp(jot_matmul(a, x)), 1)));
@@ -155,7 +155,7 @@ test_draws(const char *backend)
     V x = jot_ones(c, JOT_F64, JOT_SHAPE(8)), xs = numbers(c, JOT_SHAPE(3, 8), 1), r, y[2], ys[2];
     V kept = jot_uniform(c, JOT_F64, JOT_SHAPE(8));
     jot_Vmap same = {{0, NULL}, {0, NULL}, true};
-    jot_Vmap hold = {JOT_DIMS(0, JOT_UNBATCHED), {0, NULL}, false};
+    jot_Vmap hold = {JOT_INTS(0, JOT_UNBATCHED), {0, NULL}, false};
 
     x = jot_array(c, JOT_F64, JOT_SHAPE(8), NULL);
     r = jot_uniform(c, JOT_F64, JOT_SHAPE(8));
@@ -229,12 +229,12 @@ test_code(const char *backend, bool gradients)
     jot_Ctx *c = open_ctx(backend);
     V x = numbers(c, JOT_SHAPE(6), 1), w = numbers(c, JOT_SHAPE(6), 2), y[3], ys[3], yss[3], g[2];
     V xs = numbers(c, JOT_SHAPE(6, 4), 3), wrt[2] = {x, w}, ws = numbers(c, JOT_SHAPE(3, 6), 4);
-    jot_Vmap how = {JOT_DIMS(1), {0, NULL}, false};
+    jot_Vmap how = {JOT_INTS(1), {0, NULL}, false};
     int n = gradients ? 3 : 1, i, j, k;
 
     y[0] = running(x, w);
     if (gradients)
-        jot_grad(jot_sum(jot_sin(y[0]), JOT_ALL_DIMS), wrt, 2, y + 1);
+        jot_grad(jot_sum(jot_sin(y[0]), JOT_ALL_DIMS), jot_vars(2, wrt), y + 1);
     CHECK(jot_vmap(jot_vars(n, y), JOT_VARS(x), JOT_VARS(xs), &how, ys), "%s", jot_message(c));
     CHECK(jot_vmap(jot_vars(n, ys), JOT_VARS(w), JOT_VARS(ws), NULL, yss), "%s", jot_message(c));
     for (i = 0; i < 4; i++) {
@@ -242,23 +242,23 @@ test_code(const char *backend, bool gradients)
 
         one[0] = running(xi, w);
         if (gradients)
-            jot_grad(jot_sum(jot_sin(one[0]), JOT_ALL_DIMS), by, 2, one + 1);
+            jot_grad(jot_sum(jot_sin(one[0]), JOT_ALL_DIMS), jot_vars(2, by), one + 1);
         for (k = 0; k < n; k++)
             CHECK(apart(part(ys[k], i, 0), one[k]) < 1e-14, "%s: example %d, result %d: %s", backend,
                   i, k, jot_message(c));
         for (j = 0; j < 3; j++) {
             one[0] = running(xi, by[1] = part(ws, j, 0));
             if (gradients)
-                jot_grad(jot_sum(jot_sin(one[0]), JOT_ALL_DIMS), by, 2, one + 1);
+                jot_grad(jot_sum(jot_sin(one[0]), JOT_ALL_DIMS), jot_vars(2, by), one + 1);
             for (k = 0; k < n; k++)
                 CHECK(apart(part(part(yss[k], j, 0), i, 0), one[k]) < 1e-14,
                       "%s: example %d of %d, result %d: %s", backend, i, j, k, jot_message(c));
         }
     }
     if (gradients) { /* the one that all share is given the sum */
-        jot_grad(jot_sum(jot_sin(ys[0]), JOT_ALL_DIMS), &w, 1, g);
+        jot_grad(jot_sum(jot_sin(ys[0]), JOT_ALL_DIMS), JOT_VARS(w), g);
         CHECK(apart(g[0], jot_sum(ys[2], JOT_DIMS(0))) < 1e-13, "%s: %s", backend, jot_message(c));
-        jot_grad(jot_sum(jot_sin(yss[0]), JOT_ALL_DIMS), &ws, 1, g);
+        jot_grad(jot_sum(jot_sin(yss[0]), JOT_ALL_DIMS), JOT_VARS(ws), g);
         CHECK(apart(g[0], jot_sum(yss[2], JOT_DIMS(1))) < 1e-13, "%s: %s", backend, jot_message(c));
     }
     jot_close(c);
@@ -279,8 +279,8 @@ test_refused(void)
 {
     jot_Ctx *c = open_ctx("interp");
     V x = numbers(c, JOT_SHAPE(3), 1), xs = numbers(c, JOT_SHAPE(4, 3), 2), y = jot_exp(x), z, p;
-    jot_Vmap out = {{0, NULL}, JOT_DIMS(2), false}, two = {JOT_DIMS(0, 0), {0, NULL}, false};
-    jot_Vmap in = {JOT_DIMS(1), {0, NULL}, false}, none = {JOT_DIMS(JOT_UNBATCHED), {0, NULL},
+    jot_Vmap out = {{0, NULL}, JOT_INTS(2), false}, two = {JOT_INTS(0, 0), {0, NULL}, false};
+    jot_Vmap in = {JOT_INTS(1), {0, NULL}, false}, none = {JOT_INTS(JOT_UNBATCHED), {0, NULL},
                                                              false};
     int64_t ones[JOT_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
@@ -302,8 +302,8 @@ test_refused(void)
             "2 in xs");
     refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x), JOT_VARS(jot_cast(xs, JOT_F32)), NULL, &z), z,
             JOT_EDTYPE, "f32");
-    p = jot_flip(x, JOT_DIMS(0));
-    y = jot_exp(jot_flip(p, JOT_DIMS(0)));
+    p = jot_flip(x, JOT_INTS(0));
+    y = jot_exp(jot_flip(p, JOT_INTS(0)));
     refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(p), JOT_VARS(xs), NULL, &z), z, JOT_EUSE,
             "jot_stop_fuse");
     refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(jot_ones(c, JOT_F64, JOT_SHAPE(3))), JOT_VARS(xs),
@@ -359,7 +359,7 @@ test_memory(void)
         bool ok;
 
         y[0] = jot_sum(jot_square(net(x, w, b)), JOT_ALL_DIMS);
-        jot_grad(y[0], &w, 1, y + 1);
+        jot_grad(y[0], JOT_VARS(w), y + 1);
         nodes = jot_stats(c).live_nodes;
         heap.countdown = nth;
         ok = jot_vmap(jot_vars(2, y), JOT_VARS(x), JOT_VARS(xs), NULL, ys);
@@ -449,8 +449,7 @@ scribe_hand(const Hand *h, const Posed *m, bool by_vmap, Notes *notes)
     } else
         y = h->build(all);
     g[0] = y;
-    CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), all + h->index, n - h->index,
-                   g + 1), "%s: %s", h->name, jot_message(c));
+    CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), jot_vars(n - h->index, all + h->index), g + 1), "%s: %s", h->name, jot_message(c));
     for (k = 0; k < n - h->index + 1; k++) /* one after the other: in the same order */
         CHECK(jot_run(c, jot_vars(1, g + k)), "%s: %s", h->name, jot_message(c));
     jot_close(c);
@@ -528,10 +527,10 @@ drawn_next(V *v, int n)
     case 6: return jot_reshape(x, JOT_SHAPE(-1));
     case 7: return s.n == 2 && s.v[0] == s.v[1] ? jot_reindex(x, JOT_SHAPE(s.v[0]),
                                                              jot_strs(2, diagonal))
-                 : s.n ? jot_flip(x, JOT_DIMS(dim)) : x;
+                 : s.n ? jot_flip(x, JOT_INTS(dim)) : x;
     case 8: return s.n == 1 ? jot_reindex(x, JOT_SHAPE((s.v[0] + 1) / 2, 2), jot_strs(1, window))
                             : jot_square(x);
-    case 9: return s.n ? jot_take(x, jot_argmax(x, dim), dim) : x;
+    case 9: return s.n ? jot_take(x, jot_argmax(x, JOT_DIMS(dim)), dim) : x;
     case 10: return jot_where(jot_gt(x, jot_scalar(x.ctx, JOT_F64, 0.2)), x, jot_scale(x, -2));
     case 11: return s.n && s.v[dim] > 0 ? jot_matmul(jot_reshape(x, JOT_SHAPE(1, -1)),
                                                      jot_reshape(x, JOT_SHAPE(-1, 1))) : x;
@@ -559,7 +558,7 @@ drawn_program(uint32_t seed, const V *in, V *out)
         out[k] = v[n - 1 - k];
         sum = jot_add(sum, jot_sum(jot_sin(out[k]), JOT_ALL_DIMS));
     }
-    jot_grad(sum, in, 2, out + 3);
+    jot_grad(sum, jot_vars(2, in), out + 3);
     for (k = 0; k < 2; k++)
         dx[k] = jot_cos(in[k]);
     jot_jvp(JOT_VARS(sum), jot_vars(2, in), jot_vars(2, dx), out + 5);
