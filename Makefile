@@ -195,7 +195,7 @@ NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_f
           test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
-          test_drawn test_far test_forced test_fork test_gates test_half test_ir test_ir_random \
+          test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
           test_ir_text test_layout test_lazy test_line_buffer test_moments test_pads \
           test_prelude_bits test_prelude_vector test_sizes test_stack test_stencil test_strides \
           test_target test_threads test_tiers test_transpose test_types test_winograd

@@ -398,6 +398,15 @@ jot_text_f(Text *text, const char *format, ...)
 
 /* ---- strings, hashing, bits --------------------------------------------------------------- */
 
+JOT_FN void
+jot_sized(void *to, size_t to_nbytes, const void *from, size_t from_nbytes)
+{
+    size_t both = to_nbytes < from_nbytes ? to_nbytes : from_nbytes;
+
+    memcpy(to, from, both);
+    memset((char *)to + both, 0, to_nbytes - both);
+}
+
 JOT_FN size_t
 jot_str_len(const char *s)
 {

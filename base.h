@@ -141,6 +141,9 @@ JOT_FN void jot_text_free(Text *text);
  * Finite values only: infinities and NaN have no literal. Returns the length; buf holds 40. */
 JOT_FN int jot_text_float(char *buf, double x, bool is_f32);
 
+/* A structure into the caller's of another version: what both have, and 0 beyond. */
+JOT_FN void jot_sized(void *to, size_t to_nbytes, const void *from, size_t from_nbytes);
+
 /* ---- strings, hashing, bits ---- */
 JOT_FN size_t jot_str_len(const char *s);
 JOT_FN bool jot_char_word(char c); /* of a name: a letter, a digit, _ */

@@ -284,7 +284,7 @@ core_precision(jot_Ctx *ctx)
 
     if (jot_str_eq(word, "exact")) { /* these take what is subnormal for 0 */
         ctx->target.tiles = false;
-        ctx->target.dots = 0;
+        ctx->target.dots &= ~(1u << DOT_BF16);
     }
     if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")
         || jot_str_eq(word, "tf32"))
@@ -469,16 +469,31 @@ core_host(jot_Hooks *hooks)
 }
 #endif
 
+/* A caller that was compiled with a later core.h must leave at 0 what is not known here. */
+static bool
+core_config(jot_Config *config, const jot_Config *given, size_t nbytes)
+{
+    const char *p = (const char *)given;
+    size_t k;
+
+    memset(config, 0, sizeof *config);
+    if (!given)
+        return true;
+    jot_sized(config, sizeof *config, given, nbytes);
+    for (k = sizeof *config; k < nbytes; k++)
+        if (p[k])
+            return false;
+    return true;
+}
+
 jot_Ctx *
-jot_open(const jot_Config *given)
+jot_open_sized(const jot_Config *given, size_t nbytes)
 {
     jot_Config config;
+    bool known = core_config(&config, given, nbytes);
     jot_Ctx *ctx;
     Mem mem;
 
-    memset(&config, 0, sizeof config);
-    if (given)
-        config = *given;
 #ifndef JOT_NO_HOST
     if (!config.hooks.realloc)
         core_host(&config.hooks);
@@ -491,7 +506,12 @@ jot_open(const jot_Config *given)
     if (!ctx)
         return NULL;
     ctx->mem = mem;
-    (void)core_open(ctx, &config); /* a failure is kept in the context */
+    if (known)
+        (void)core_open(ctx, &config); /* a failure is kept in the context */
+    else
+        jot_fail(ctx, JOT_EUSE, "jot_open: the configuration is of a later version (%zu bytes, %zu "
+                 "are known here) and sets what this version does not have", nbytes,
+                 sizeof config);
     return ctx;
 }
 
@@ -537,16 +557,17 @@ jot_compilers(const jot_Ctx *ctx)
     return ctx && ctx->backend && ctx->backend->compilers ? ctx->backend->compilers : "none";
 }
 
-jot_Machine
-jot_machine(jot_Ctx *ctx)
+void
+jot_machine_sized(jot_Ctx *ctx, jot_Machine *to, size_t nbytes)
 {
     const Target *t;
     jot_Machine m;
     int i;
 
     memset(&m, 0, sizeof m);
+    jot_sized(to, nbytes, &m, sizeof m);
     if (!ctx)
-        return m;
+        return;
     if (jot_home(ctx))
         jot_plan_rates(ctx);
     t = &ctx->target;
@@ -564,22 +585,23 @@ jot_machine(jot_Ctx *ctx)
     m.bandwidth_all = t->bandwidth_all;
     m.call = t->call;
     m.handoff = t->handoff;
-    return m;
+    jot_sized(to, nbytes, &m, sizeof m);
 }
 
-jot_Stats
-jot_stats(const jot_Ctx *ctx)
+void
+jot_stats_sized(const jot_Ctx *ctx, jot_Stats *to, size_t nbytes)
 {
     jot_Stats stats;
 
-    if (!ctx)
-        return memset(&stats, 0, sizeof stats), stats;
-    stats = ctx->stats;
-    stats.live_nbytes = ctx->mem.live_nbytes;
-    stats.held_nbytes = ctx->mem.held_nbytes;
-    stats.peak_nbytes = ctx->mem.peak_nbytes;
-    stats.memory_calls = ctx->mem.calls;
-    stats.live_nodes = ctx->live_nodes;
-    stats.live_slots = ctx->live_slots;
-    return stats;
+    memset(&stats, 0, sizeof stats);
+    if (ctx) {
+        stats = ctx->stats;
+        stats.live_nbytes = ctx->mem.live_nbytes;
+        stats.held_nbytes = ctx->mem.held_nbytes;
+        stats.peak_nbytes = ctx->mem.peak_nbytes;
+        stats.memory_calls = ctx->mem.calls;
+        stats.live_nodes = ctx->live_nodes;
+        stats.live_slots = ctx->live_slots;
+    }
+    jot_sized(to, nbytes, &stats, sizeof stats);
 }

@@ -163,10 +163,13 @@ typedef struct {
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
 } jot_Config;
 
-/* config NULL: everything from the host and its environment. Returns NULL only when the context
+/* config NULL: everything from the host and its environment. jot_open(&config) passes the size that
+ * the caller was compiled with: fields of a newer library are 0, and those of a newer caller must
+ * be (JOT_EUSE). Returns NULL only when the context
  * itself cannot be allocated (or there is no realloc hook); any other failure is in jot_error of
  * the context that is returned, which the caller closes in either case. */
-JOT_API jot_Ctx *jot_open(const jot_Config *config);
+JOT_API jot_Ctx *jot_open_sized(const jot_Config *config, size_t nbytes);
+static inline jot_Ctx *jot_open(const jot_Config *config);
 JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL is allowed */
 
 JOT_API jot_Status jot_error(const jot_Ctx *ctx);      /* the first failure, JOT_OK for none */
@@ -221,7 +224,10 @@ typedef struct {
     size_t last_block_nbytes;  /* size of the block that they share, by lifetime */
     size_t last_bound_nbytes;  /* most bytes of them alive at once: a lower bound for the block */
 } jot_Stats;
-JOT_API jot_Stats jot_stats(const jot_Ctx *ctx); /* all 0 for NULL */
+/* All 0 for NULL. jot_stats fills what its caller was compiled with; what the library has not
+ * stays 0. */
+JOT_API void jot_stats_sized(const jot_Ctx *ctx, jot_Stats *stats, size_t nbytes);
+static inline jot_Stats jot_stats(const jot_Ctx *ctx);
 
 /* The machine as the schedules and their prices see it. Rates are measured once per machine and
  * kept in the cache directory; without a cache, and for tcc and interp, they are estimates. The
@@ -238,16 +244,22 @@ typedef struct {
     double bandwidth_all;      /* bytes per second that all cores read from memory */
     double call, handoff;      /* seconds: to launch a kernel; to wake a sleeping thread */
 } jot_Machine;
-JOT_API jot_Machine jot_machine(jot_Ctx *ctx); /* all 0 for NULL */
+/* As jot_stats. */
+JOT_API void jot_machine_sized(jot_Ctx *ctx, jot_Machine *machine, size_t nbytes);
+static inline jot_Machine jot_machine(jot_Ctx *ctx);
 
 /* ---- variables ---------------------------------------------------------------------------- */
 
-/* Lists in calls: JOT_SHAPE(2, 3), JOT_DIMS(0, 2), JOT_INDEX("i0", "i1+1"), JOT_VARS(a, b).
- * JOT_SHAPE() is the shape of a scalar; JOT_VARS takes at most 32. Whoever takes a list copies what
- * it points to. */
+/* Lists in calls: JOT_SHAPE(2, 3), JOT_INTS(1, 0), JOT_INDEX("i0", "i1+1"), JOT_VARS(a, b) of any
+ * length (with tcc at most 64 variables; more do not compile), and of what an array holds
+ * jot_ints(n, array), jot_strs, jot_vars, jot_dims. JOT_SHAPE() is the shape of a scalar. Whoever
+ * takes a list copies what it points to. */
 typedef struct { int n; const int64_t *v; } jot_Ints;
 typedef struct { int n; const char *const *v; } jot_Strs;
 typedef struct { int n; const jot_Var *v; } jot_Vars;
+/* Dimensions that are reduced; keep: they stay, with extent 1. JOT_DIMS(0, 2), JOT_KEEP(-1); all:
+ * JOT_ALL_DIMS, JOT_KEEP_ALL. */
+typedef struct { int n; const int64_t *v; bool keep; } jot_Dims;
 
 /* Variables with elements of their own. data: row-major elements, copied at once (bool: any byte
  * but 0 is true); NULL: zeros. An array belongs to the scope it is made in; a parameter lives
@@ -338,8 +350,8 @@ JOT_API double jot_item(jot_Var v);
 JOT_API int64_t jot_item_int(jot_Var v);
 /* Copy v's elements to memory of the caller; nbytes must be their size (JOT_ESHAPE). */
 JOT_API bool jot_copy(jot_Var v, void *to, size_t nbytes);
-/* Assign new row-major elements, copied at once; data NULL: zeros. */
-JOT_API bool jot_set(jot_Var v, const void *data);
+/* Assign new row-major elements, copied at once; data NULL: zeros. nbytes as in jot_copy. */
+JOT_API bool jot_set(jot_Var v, const void *data, size_t nbytes);
 /* Evaluate vars and all pending assignments (vars.n 0: only these). All or nothing. */
 JOT_API bool jot_run(jot_Ctx *ctx, jot_Vars vars);
 
@@ -368,9 +380,10 @@ JOT_API bool jot_poll(jot_Ctx *ctx); /* evaluate what fetches wait for and run t
  * cannot be read or written where they lie, once).
  *
  *     x = jot_array(c, JOT_F32, JOT_SHAPE(64, 784), NULL);           a place for a batch
- *     loss = ...(x, w, ...); jot_grad(...); jot_step(optim, grads);  a step, built once
+ *     loss = ...(x, w, ...); jot_grad(...); jot_step(optim, ...);    a step, built once
  *     f = jot_compile(c, JOT_VARS(x), JOT_VARS(loss));
- *     for (...) jot_call(f, (const void *[]){batch}, (void *[]){&value});
+ *     for (...)
+ *         jot_call(f, JOT_INS(JOT_IN(batch, sizeof batch)), JOT_OUTS(JOT_OUT(&value, 4)));
  *
  * inputs: distinct arrays or parameters from which the graph was built, and which are not assigned.
  * Pending assignments that depend on an input, a parameter or random numbers become part of the
@@ -388,11 +401,16 @@ typedef struct { jot_Ctx *ctx; uint32_t slot, gen; } jot_Func; /* as a jot_Var: 
                                                                   stale one is detected */
 JOT_API jot_Func jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs);
 JOT_API bool jot_func_ok(jot_Func f); /* a live handle, not poison */
-/* in[k]: elements of inputs[k], row-major. out[k]: memory for the elements of outputs[k], which may
- * overlap in. Both are used where they lie, if they are aligned as their elements are and outputs
- * overlap nothing; else they are copied (JOT_DUMP=p says so). An empty list may be NULL. All or
- * nothing: after a failure no variable has changed and nothing was written to out. */
-JOT_API bool jot_call(jot_Func f, const void *const *in, void *const *out);
+/* in: the elements of each input, row-major; out: memory for those of each output, which may
+ * overlap in. One of each per input and output, of the very size in bytes, else JOT_ESHAPE. Both
+ * are used where they lie, if they are aligned as their elements are and outputs overlap nothing;
+ * else they are copied (JOT_DUMP=p says so). All or nothing: after a failure no variable has
+ * changed and nothing was written to out. */
+typedef struct { const void *data; size_t nbytes; } jot_In;
+typedef struct { void *data; size_t nbytes; } jot_Out;
+typedef struct { int n; const jot_In *v; } jot_Ins;
+typedef struct { int n; const jot_Out *v; } jot_Outs;
+JOT_API bool jot_call(jot_Func f, jot_Ins in, jot_Outs out);
 /* The same with variables: in.v[k] has the shape and dtype of inputs[k]; out has room for one
  * handle per output, each a new array, or poison after a failure. */
 JOT_API bool jot_call_vars(jot_Func f, jot_Vars in, jot_Var *out);
@@ -421,40 +439,41 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
 
 /* ---- gradients ---------------------------------------------------------------------------- */
 
-/* grads[k] = d y / d wrt[k], of wrt[k]'s shape and dtype, for k < n <= JOT_MAX_WRT; y is a float
+/* grads[k] = d y / d wrt.v[k], of its shape and dtype, for k < wrt.n <= JOT_MAX_WRT; y is a float
  * with one element. Gradients are graph nodes like any other and can be differentiated again. A
  * variable that y does not depend on gets zeros. A wrt may be an expression, of which equal ones
  * are one. False and poison in grads (JOT_EGRAD, with the reason) when y is not such a scalar, when
  * a wrt is not a float, is a constant (jot_ones, jot_full, ...) or an expression that y was
  * simplified past without a trace (jot_neg of jot_neg; jot_stop_fuse keeps it), or when an operator
  * in between has no gradient. */
-JOT_API bool jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads);
+JOT_API bool jot_grad(jot_Var y, jot_Vars wrt, jot_Var *grads);
 /* grads[k] = sum over j of dy[j] . d y[j] / d wrt[k]; dy[j] has the shape and dtype of y[j]. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
-/* Forward: dy[j] = sum over k of d y[j] / d x[k] . dx[k], how y moves where x moves by dx; dx[k] has
- * the shape and dtype of x[k], dy[j] those of y[j]. One node or two per operator that stands on x,
- * which fuse with it: the way where x is small and y is large, for products of a Hessian with a
+/* Forward: dy[j] = sum over k of d y[j] / d x[k] . dx[k], how y moves where x moves by dx; dx[k]
+ * has the shape and dtype of x[k], dy[j] those of y[j]. One node or two per operator that stands on
+ * x, which fuse with it: the way where x is small and y is large, for products of a Hessian with a
  * vector (the jvp of a gradient), and, batched by jot_vmap, for whole Jacobians. Tangents can be
  * differentiated again, either way. Refused (JOT_EGRAD) is what jot_grad refuses, and jot_code,
  * whose sources run backward. */
 JOT_API bool jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy);
 
-/* A gradient of one's own: out[j] has the value of y[j], and what flows into it goes to x[0] .. alone
- * and is what `grad` builds of it, whenever a gradient is made: dx[k], of x[k]'s shape and dtype,
- * from x, y (which are out) and dy (zeros where nothing flows). A dx[k] that is left as it is, an
- * empty handle, is none; integers have none. grad returns false after a failure; it builds and must
- * not evaluate. It may be called several times, and `user` must last as long as the graph does.
+/* A gradient of one's own: out[j] has the value of y[j], and what flows into it goes to x alone and
+ * is what `grad` builds of it, whenever a gradient is made: dx[k], of x[k]'s shape and dtype, from
+ * x, y (which are out) and dy (zeros where nothing flows). A dx[k] that is left as it is, an empty
+ * handle, is none; integers have none. grad returns false after a failure; it builds and must not
+ * evaluate. It may be called several times, and `user` must last as long as the graph does.
  *
  * What grad builds is differentiated for second order, and where it is linear in dy, as gradients
  * are, there are tangents, too. So user code gets a second order, and tangents: in grad, build the
  * gradient of it by a jot_code that has gradient sources of its own. */
 typedef bool jot_CustomGradFn(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx);
-JOT_API bool jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, void *user, jot_Var *out);
+JOT_API bool jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, void *user,
+                             jot_Var *out);
 /* out[j] has the value and the gradients of y[j], but what lies between x and y is not kept for the
- * gradient: it is computed again there, from x, with the draws it had. So a chain of n layers with a
- * checkpoint at each of some sqrt(n) keeps 2 sqrt(n) values at a time, for one more computation of
- * each. What does not stand on x is kept. Parts may hold parts. A gradient by something between x
- * and y is refused (JOT_EGRAD). */
+ * gradient: it is computed again there, from x, with the draws it had. So a chain of n layers, in
+ * some sqrt(n) parts, keeps 2 sqrt(n) values at a time, for one more computation of each. What does
+ * not stand on x is kept. Parts may hold parts. A gradient by something between x and y is refused
+ * (JOT_EGRAD). */
 JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
 
 /* ---- graphs out of graphs ----------------------------------------------------------------- */
@@ -466,7 +485,7 @@ JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
  * examples share as well.
  *
  *     x = jot_array(c, JOT_F32, JOT_SHAPE(784), NULL);               one example
- *     jot_grad(loss_of(x, w), ..., &g);
+ *     jot_grad(loss_of(x, w), JOT_VARS(w), &g);
  *     jot_vmap(JOT_VARS(g), JOT_VARS(x), JOT_VARS(batch), NULL, &gs);    a gradient for each
  *
  * Random variables in y are drawn anew, for each example by itself, or once for all with
@@ -478,7 +497,8 @@ JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
  * variable whose value stands on x is refused, too. User code runs for each example, in one launch.
  * Errors: JOT_ESHAPE, JOT_EDTYPE, JOT_ERANGE. All or nothing. */
 #define JOT_UNBATCHED INT64_MIN
-typedef struct { jot_Ints in, out; bool same_draws; } jot_Vmap; /* no axes, or NULL: all the first */
+/* All fields 0, or NULL: all axes are the first. */
+typedef struct { jot_Ints in, out; bool same_draws; } jot_Vmap;
 JOT_API bool jot_vmap(jot_Vars y, jot_Vars x, jot_Vars xs, const jot_Vmap *how, jot_Var *ys);
 
 /* ---- the three meta-operators ------------------------------------------------------------- */
@@ -563,7 +583,7 @@ JOT_API jot_Var jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints ste
 JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* < 0: crop */
 JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
-JOT_API jot_Var jot_unsqueeze(jot_Var x, int dim);                      /* insert a dimension of 1 */
+JOT_API jot_Var jot_unsqueeze(jot_Var x, int dim);                   /* insert a dimension of 1 */
 JOT_API jot_Var jot_squeeze(jot_Var x, int dim);                     /* remove a dimension of 1 */
 /* Join variables of one dtype: along dim, in which alone their shapes may differ; along a new
  * dimension dim, all of one shape. */
@@ -577,29 +597,28 @@ JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype);
 
 /* ---- specialised forms of reindex-reduce -------------------------------------------------- */
 
-#define JOT_ALL_DIMS (jot_ints(-1, NULL))
-/* Reduce over dims (JOT_ALL_DIMS: all; negative ones count from the end), which disappear, or with
- * keep stay with extent 1. Sums and products of bool and signed integers are i64, of unsigned ones
- * u64; means and variances of integers are f32 (computed in f64 for 32 and 64 bits); JOT_AND,
- * JOT_OR, JOT_XOR give bool; JOT_BITAND and its like refuse floats; otherwise the dtype is x's.
+/* Reduce over dims, of which negative ones count from the end. Sums and products of bool and signed
+ * integers are i64, of unsigned ones u64; means and variances of integers are f32 (computed in f64
+ * for 32 and 64 bits); JOT_AND, JOT_OR, JOT_XOR give bool; JOT_BITAND
+ * and its like refuse floats; otherwise the dtype is x's.
  * Over an empty dimension a mean is NaN, JOT_MAX and JOT_MIN are refused, and the others give their
  * identity. */
-JOT_API jot_Var jot_reduce(jot_ReduceOp op, jot_Var x, jot_Ints dims, bool keep);
-JOT_API jot_Var jot_sum(jot_Var x, jot_Ints dims);
-JOT_API jot_Var jot_prod(jot_Var x, jot_Ints dims);
-JOT_API jot_Var jot_max(jot_Var x, jot_Ints dims);
-JOT_API jot_Var jot_min(jot_Var x, jot_Ints dims);
-JOT_API jot_Var jot_mean(jot_Var x, jot_Ints dims);
+JOT_API jot_Var jot_reduce(jot_ReduceOp op, jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_sum(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_prod(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_max(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_min(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_mean(jot_Var x, jot_Dims dims);
 /* Mean of the squared deviations from the mean (biased). As exact as two passes, but large data are
  * read once: moments of blocks are merged (Chan). A mean of squares of x - mean(x) over the same
  * dimensions is recognised as one. */
-JOT_API jot_Var jot_variance(jot_Var x, jot_Ints dims);
-JOT_API jot_Var jot_any(jot_Var x, jot_Ints dims);
-JOT_API jot_Var jot_all(jot_Var x, jot_Ints dims);
-/* i64 positions along dim, which disappears: the first of equals; NaN counts as the largest. An
- * empty dimension is refused. */
-JOT_API jot_Var jot_argmax(jot_Var x, int dim);
-JOT_API jot_Var jot_argmin(jot_Var x, int dim);
+JOT_API jot_Var jot_variance(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_any(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_all(jot_Var x, jot_Dims dims);
+/* i64 positions in dims (of several, row-major in their order in x): the first of equals; NaN
+ * counts as the largest. An empty dimension is refused. */
+JOT_API jot_Var jot_argmax(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_argmin(jot_Var x, jot_Dims dims);
 
 /* ---- user code ---------------------------------------------------------------------------- */
 
@@ -614,8 +633,8 @@ JOT_API jot_Var jot_argmin(jot_Var x, int dim);
  * outputs' gradients ("d" and the output's name), all whole arrays. What a kernel writes (outputs;
  * dx) begins as anything, and each element of it must be written. Names are C identifiers. */
 typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars);
-/* like >= 0: shape and dtype of input `like`; -1: those given here */
-typedef struct { const char *name; jot_DType dtype; jot_Ints shape; int like; } jot_CodeOut;
+/* like: the name of the input whose shape and dtype it has; NULL: those given here */
+typedef struct { const char *name; jot_DType dtype; jot_Ints shape; const char *like; } jot_CodeOut;
 typedef struct { const char *name; double value; } jot_CodeScalar;
 /* The same kernel in a device's language. Pointers are to device memory (OpenCL: __global). Each
  * step of `parallel`, or for a gradient of its grad_parallel, is one work item, with lo = step and
@@ -662,11 +681,12 @@ JOT_API jot_Var jot_code_map(const char *expression, jot_Vars operands, jot_DTyp
  * JOT_ESHAPE. */
 
 /* (..., m, k) (..., k, n) -> (..., m, n), leading extents equal or 1; a vector is a matrix without
- * m, or without n. */
+ * m, or without n. Products of integers are as wide as their sums, i64 or u64: of bytes, say, none
+ * wraps around; where the sums provably fit, machines add them up in 32 bits. */
 JOT_API jot_Var jot_matmul(jot_Var a, jot_Var b);
 typedef struct { int stride[2], pad[2], dilation[2], groups; } jot_Conv; /* 0: 1, 0, 1, 1 */
 /* x (n, c, h, w), w (o, c / groups, kh, kw) -> (n, o, h', w'); groups divide o; the window is no
- * larger than the padded image. conv NULL: all fields 0. */
+ * larger than the padded image. */
 JOT_API jot_Var jot_conv2d(jot_Var x, jot_Var w, const jot_Conv *conv);
 /* x (n, c, h, w) -> (n, c, h', w'). stride 0: size; pad is at most half the size. */
 typedef struct { int size[2], stride[2], pad[2]; } jot_Pool;
@@ -702,7 +722,7 @@ JOT_API jot_Var jot_xavier(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_
                            int64_t fan_out);
 
 /* Optimisers. params: distinct float variables. jot_step assigns, lazily, all parameters and the
- * optimiser's state from grads[k], of the shape and dtype of params.v[k]; on failure it assigns
+ * optimiser's state from grads.v[k], of the shape and dtype of params.v[k]; on failure it assigns
  * nothing. Rates, momentum, decay and eps are finite and at least 0, momentum and betas below 1;
  * otherwise poison (JOT_ERANGE). The context owns the optimiser, which ends with jot_optim_free or
  * jot_close.
@@ -715,7 +735,7 @@ typedef struct { jot_Var state; void *record; } jot_Optim; /* a handle: it lives
 JOT_API jot_Optim jot_sgd(jot_Vars params, double lr, double momentum, double weight_decay);
 JOT_API jot_Optim jot_adam(jot_Vars params, double lr, double beta1, double beta2, double eps);
 JOT_API bool jot_optim_ok(jot_Optim optim); /* a live handle, not poison */
-JOT_API bool jot_step(jot_Optim optim, const jot_Var *grads);
+JOT_API bool jot_step(jot_Optim optim, jot_Vars grads);
 JOT_API void jot_set_lr(jot_Optim optim, double lr);
 JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empty handles */
 
@@ -746,7 +766,9 @@ typedef struct {
 } jot_ProfileEvent;
 /* Copy the first `most` records to out (kernels in order of their first launch, events in order of
  * time) and return how many there are in all. */
-JOT_API int jot_profile_kernels(const jot_Ctx *ctx, jot_ProfileKernel *out, int most);
+JOT_API int jot_profile_kernels_sized(const jot_Ctx *ctx, jot_ProfileKernel *out, int most,
+                                      size_t nbytes); /* of one record, as in jot_stats */
+static inline int jot_profile_kernels(const jot_Ctx *ctx, jot_ProfileKernel *out, int most);
 JOT_API int jot_profile_events(const jot_Ctx *ctx, jot_ProfileEvent *out, int most);
 /* Write a file (hosted builds): a table, Chrome's trace JSON, or a roofline as SVG. JOT_EIO. */
 typedef enum { JOT_PROFILE_TABLE, JOT_PROFILE_TRACE, JOT_PROFILE_ROOFLINE } jot_ProfileForm;
@@ -779,44 +801,151 @@ jot_vars(int n, const jot_Var *v)
     return r;
 }
 
+static inline jot_Ins
+jot_ins(int n, const jot_In *v)
+{
+    jot_Ins r;
+    r.n = n;
+    r.v = v;
+    return r;
+}
+
+static inline jot_Outs
+jot_outs(int n, const jot_Out *v)
+{
+    jot_Outs r;
+    r.n = n;
+    r.v = v;
+    return r;
+}
+
+static inline jot_Dims
+jot_dims(int n, const int64_t *v, bool keep)
+{
+    jot_Dims r;
+    r.n = n;
+    r.v = v;
+    r.keep = keep;
+    return r;
+}
+
+static inline jot_In
+jot_in(const void *data, size_t nbytes)
+{
+    jot_In r;
+    r.data = data;
+    r.nbytes = nbytes;
+    return r;
+}
+
+static inline jot_Out
+jot_out(void *data, size_t nbytes)
+{
+    jot_Out r;
+    r.data = data;
+    r.nbytes = nbytes;
+    return r;
+}
+
+/* an empty handle: no operand, where one may be left out */
+static inline jot_Var
+jot_none(void)
+{
+    jot_Var r;
+    r.ctx = NULL;
+    r.slot = r.gen = 0;
+    return r;
+}
+
+static inline jot_Ctx *
+jot_open(const jot_Config *config)
+{
+    return jot_open_sized(config, sizeof *config);
+}
+
+static inline jot_Stats
+jot_stats(const jot_Ctx *ctx)
+{
+    jot_Stats r;
+    jot_stats_sized(ctx, &r, sizeof r);
+    return r;
+}
+
+static inline int
+jot_profile_kernels(const jot_Ctx *ctx, jot_ProfileKernel *out, int most)
+{
+    return jot_profile_kernels_sized(ctx, out, most, sizeof *out);
+}
+
+static inline jot_Machine
+jot_machine(jot_Ctx *ctx)
+{
+    jot_Machine r;
+    jot_machine_sized(ctx, &r, sizeof r);
+    return r;
+}
+
 #ifdef __cplusplus
 }
 /* C++ has no compound literals; these temporaries live to the end of the full expression. */
 template <class T, int N> struct jot_List_ { T v[N + 1]; };
-template <class... A> inline jot_List_<int64_t, sizeof...(A)> jot_i64s_(A... a)
-{ return jot_List_<int64_t, sizeof...(A)>{{(int64_t)a..., 0}}; }
-template <class... A> inline jot_List_<const char *, sizeof...(A)> jot_cstrs_(A... a)
-{ return jot_List_<const char *, sizeof...(A)>{{a..., (const char *)0}}; }
-template <class... A> inline jot_List_<jot_Var, sizeof...(A)> jot_varlist_(A... a)
-{ return jot_List_<jot_Var, sizeof...(A)>{{a..., jot_Var()}}; }
+template <class T, class... A> inline jot_List_<T, sizeof...(A)> jot_list_(A... a)
+{ return jot_List_<T, sizeof...(A)>{{(T)a..., T()}}; }
 template <int N> inline jot_Ints jot_as_(const jot_List_<int64_t, N> &l)
 { return jot_ints(N, l.v); }
+template <int N> inline jot_Dims jot_as_(const jot_List_<int64_t, N> &l, bool keep)
+{ return jot_dims(N, l.v, keep); }
 template <int N> inline jot_Strs jot_as_(const jot_List_<const char *, N> &l)
 { return jot_strs(N, l.v); }
 template <int N> inline jot_Vars jot_as_(const jot_List_<jot_Var, N> &l)
 { return jot_vars(N, l.v); }
-#define JOT_SHAPE(...) (jot_as_(jot_i64s_(__VA_ARGS__)))
-#define JOT_INDEX(...) (jot_as_(jot_cstrs_(__VA_ARGS__)))
-#define JOT_VARS(...) (jot_as_(jot_varlist_(__VA_ARGS__)))
+template <int N> inline jot_Ins jot_as_(const jot_List_<jot_In, N> &l)
+{ return jot_ins(N, l.v); }
+template <int N> inline jot_Outs jot_as_(const jot_List_<jot_Out, N> &l)
+{ return jot_outs(N, l.v); }
+#define JOT_INTS(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__)))
+#define JOT_DIMS(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__), false))
+#define JOT_KEEP(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__), true))
+#define JOT_INDEX(...) (jot_as_(jot_list_<const char *>(__VA_ARGS__)))
+#define JOT_VARS(...) (jot_as_(jot_list_<jot_Var>(__VA_ARGS__)))
+#define JOT_INS(...) (jot_as_(jot_list_<jot_In>(__VA_ARGS__)))
+#define JOT_OUTS(...) (jot_as_(jot_list_<jot_Out>(__VA_ARGS__)))
 #else
 /* the leading 0 allows an empty list */
-#define JOT_SHAPE(...) \
-    (jot_ints((int)(sizeof((int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1, \
-              (int64_t[]){0, __VA_ARGS__} + 1))
+#define JOT_N_(T, ...) ((int)(sizeof((T[]){0, __VA_ARGS__}) / sizeof(T)) - 1)
+#define JOT_V_(T, ...) ((T[]){0, __VA_ARGS__} + 1)
+#define JOT_INTS(...) (jot_ints(JOT_N_(int64_t, __VA_ARGS__), JOT_V_(int64_t, __VA_ARGS__)))
+#define JOT_DIMS(...) (jot_dims(JOT_N_(int64_t, __VA_ARGS__), JOT_V_(int64_t, __VA_ARGS__), false))
+#define JOT_KEEP(...) (jot_dims(JOT_N_(int64_t, __VA_ARGS__), JOT_V_(int64_t, __VA_ARGS__), true))
 #define JOT_INDEX(...) \
-    (jot_strs((int)(sizeof((const char *[]){0, __VA_ARGS__}) / sizeof(char *)) - 1, \
-              (const char *[]){0, __VA_ARGS__} + 1))
-/* 1 to 32 handles, counted by the preprocessor: tcc cannot size an array of structs */
-#define JOT_VARS(...) \
-    (jot_vars(JOT_COUNT_(__VA_ARGS__), (jot_Var[JOT_COUNT_(__VA_ARGS__)]){__VA_ARGS__}))
+    (jot_strs(JOT_N_(const char *, __VA_ARGS__), JOT_V_(const char *, __VA_ARGS__)))
+#define JOT_VARS(...) JOT_LIST_(jot_vars, jot_Var, __VA_ARGS__)
+#define JOT_INS(...) JOT_LIST_(jot_ins, jot_In, __VA_ARGS__)
+#define JOT_OUTS(...) JOT_LIST_(jot_outs, jot_Out, __VA_ARGS__)
+#ifndef __TINYC__
+#define JOT_LIST_(f, T, ...) (f((int)(sizeof((T[]){__VA_ARGS__}) / sizeof(T)), (T[]){__VA_ARGS__}))
+#else /* which cannot size an array of structures: beyond 64 the size is no number */
+#define JOT_LIST_(f, T, ...) \
+    (f(JOT_COUNT_(__VA_ARGS__), (T[JOT_COUNT_(__VA_ARGS__)]){__VA_ARGS__}))
 #define JOT_COUNT_(...) \
-    JOT_PICK_(__VA_ARGS__, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, \
-              14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+    JOT_PICK_(__VA_ARGS__, 64, 63, 62, 61, 60, 59, 58, 57, 56, 55, 54, 53, 52, 51, 50, 49, 48, 47, \
+              46, 45, 44, 43, 42, 41, 40, 39, 38, 37, 36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, \
+              25, 24, 23, 22, 21, 20, 19, 18, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, \
+              2, 1, 0)
 #define JOT_PICK_(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17, a18, \
-                  a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, n, ...) n
+    a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35, a36, a37, \
+    a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, a48, a49, a50, a51, a52, a53, a54, a55, a56, \
+    a57, a58, a59, a60, a61, a62, a63, a64, n, ...) n
 #endif
-#define JOT_DIMS JOT_SHAPE
+#endif
+#define JOT_SHAPE JOT_INTS
+#define JOT_ALL_DIMS (jot_dims(-1, NULL, false))
+#define JOT_KEEP_ALL (jot_dims(-1, NULL, true))
+#define JOT_IN jot_in
+#define JOT_OUT jot_out
 #define JOT_NONE_STRS (jot_strs(0, NULL))
 #define JOT_NONE_VARS (jot_vars(0, NULL))
+#define JOT_NONE_INS (jot_ins(0, NULL))
+#define JOT_NONE_OUTS (jot_outs(0, NULL))
 
 #endif

@@ -63,7 +63,8 @@ JOT_API bool jot_exprs(jot_Ctx *ctx, const char *text, const char *names, jot_Va
 /* Einstein's sum, as NumPy has it: a letter for each dimension, operands separated by commas.
  * "bhqd,bhkd->bhqk"; without -> the letters that stand once, by the alphabet (A..Z, a..z). A letter
  * twice in one operand is its diagonal; ... stands for dimensions that broadcast. Extents of a
- * letter are equal or 1. Operands (at most 32) are joined from the left, two at a time. */
+ * letter are equal or 1. Products of integers are i64 or u64. Operands (at most 32) are joined from
+ * the left, two at a time. */
 JOT_API jot_Var jot_einsum(jot_Ctx *ctx, const char *text, jot_Vars operands);
 
 #ifdef __cplusplus

@@ -3,7 +3,8 @@
  *
  * As there, each call checks its arguments and says what was asked and found (wrong ranks and
  * extents are JOT_ESHAPE, wrong numbers JOT_ERANGE), poison in is poison out, and nothing runs
- * before a value is asked for. Results have the dtype of a float x; integers count as f32.
+ * before a value is asked for. Results have the dtype of a float x; integers count as f32. A
+ * description that is NULL has all fields 0; an operand that may be none is left out by jot_none().
  *
  * Read before: core.h. After: nn/parts.h. */
 #ifndef JOT_NN_H
@@ -23,8 +24,7 @@ typedef struct {
     int out_pad[3]; /* conv_transpose: rows more at the end, fewer than stride or dilation */
     bool same;      /* conv: pad for one result per stride begun, the odd row at the end */
 } jot_ConvNd;
-/* x (n, c, ...), w (o, c / groups, k...) -> (n, o, ...), as jot_conv2d; bias (o), or an empty
- * handle for none. conv NULL: all fields 0. */
+/* x (n, c, ...), w (o, c / groups, k...) -> (n, o, ...), as jot_conv2d; bias (o) or none. */
 JOT_API jot_Var jot_conv(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
 /* The gradient of a convolution by its image: x (n, c, ...), w (c, o / groups, k...) -> (n, o, ...)
  * of extents (x - 1) stride - 2 pad + dilation (k - 1) + out_pad + 1. */
@@ -84,8 +84,8 @@ JOT_API jot_Var jot_pixel_unshuffle(jot_Var x, int64_t factor);
 JOT_API jot_Var jot_channel_shuffle(jot_Var x, int64_t groups);
 
 /* Windows as columns: x (n, c, ...) -> (n, c * places of a window, windows), zeros outside; and the
- * sum of such columns in an image of extents `image`. Of conv (NULL: all fields 0) stride, pad and
- * dilation count. */
+ * sum of such columns in an image of extents `image`. Of conv stride, pad and dilation
+ * count. */
 JOT_API jot_Var jot_unfold(jot_Var x, jot_Ints size, const jot_ConvNd *conv);
 JOT_API jot_Var jot_fold(jot_Var x, jot_Ints image, jot_Ints size, const jot_ConvNd *conv);
 
@@ -133,7 +133,7 @@ JOT_API jot_Var jot_swiglu(jot_Var x, int dim);
 
 /* By Gumbel noise a softmax that draws: at tau near 0 of one class alone. hard: the value is 1 at
  * the largest and 0 elsewhere, the gradient as if it were not. tau > 0. */
-JOT_API jot_Var jot_gumbel_softmax(jot_Var logits, double tau, bool hard, int dim);
+JOT_API jot_Var jot_gumbel_softmax(jot_Var logits, int dim, double tau, bool hard);
 JOT_API jot_Var jot_softmin(jot_Var x, int dim);   /* softmax(-x) */
 
 /* ---- losses ---------------------------------------------------------------------------------- */
@@ -153,11 +153,10 @@ JOT_API jot_Var jot_huber_loss(jot_Var x, jot_Var target, double delta, jot_Redu
 JOT_API jot_Var jot_smooth_l1_loss(jot_Var x, jot_Var target, double beta,
                                    jot_Reduction reduction);
 /* Of probabilities p, and of their logits x. The logarithm of less than 1e-37 counts as -100, and
- * has no gradient. weight, pos_weight (of target 1): of shapes that broadcast to x's; NULL: 1. */
-JOT_API jot_Var jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight,
-                             jot_Reduction reduction);
-JOT_API jot_Var jot_bce_with_logits_loss(jot_Var x, jot_Var target, const jot_Var *weight,
-                                         const jot_Var *pos_weight, jot_Reduction reduction);
+ * has no gradient. weight, pos_weight (of target 1): of shapes that broadcast to x's; none: 1. */
+JOT_API jot_Var jot_bce_loss(jot_Var p, jot_Var target, jot_Var weight, jot_Reduction reduction);
+JOT_API jot_Var jot_bce_with_logits_loss(jot_Var x, jot_Var target, jot_Var weight,
+                                         jot_Var pos_weight, jot_Reduction reduction);
 /* target (log(target) - x), x a logarithm; with log_target target is one too. */
 JOT_API jot_Var jot_kl_div_loss(jot_Var x, jot_Var target, bool log_target,
                                 jot_Reduction reduction);
@@ -173,11 +172,11 @@ JOT_API jot_Var jot_gaussian_nll_loss(jot_Var x, jot_Var target, jot_Var var, bo
  * makes the loss NaN. A mean is weighted, over labels that are not ignored. */
 typedef struct {
     jot_Reduction reduction;
-    const jot_Var *weight;         /* (c), of each class; NULL: 1 */
+    jot_Var weight;                /* (c), of each class; none: 1 */
     double smoothing;              /* of labels: this much of each goes to all classes alike */
     bool ignore; int64_t ignored;  /* whether there is a label that does not count, and which */
 } jot_LabelLoss;
-/* x: log-probabilities; logits. options NULL: all fields 0. */
+/* x: log-probabilities; logits. */
 JOT_API jot_Var jot_nll_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options);
 JOT_API jot_Var jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options);
 /* ... with a probability for each class: target has x's shape, nothing can be ignored, and a mean
@@ -227,20 +226,20 @@ JOT_API jot_Var jot_weight_norm(jot_Var x, jot_Var g, int dim);
  * caller to assign. */
 JOT_API jot_Var jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double eps);
 
-/* (sum |x|^p)^(1/p) over dims, which disappear, or with keep stay with extent 1. p may be infinite,
- * of either sign (extents of 0 are refused), or 0 (how many are not 0). The derivative of a norm
+/* (sum |x|^p)^(1/p) over dims. p may be infinite, of either sign (extents of 0 are refused), or 0
+ * (how many are not 0). The derivative of a norm
  * that is 0 is 0, and for p < 1 that by an element that is 0. */
-JOT_API jot_Var jot_vector_norm(jot_Var x, double p, jot_Ints dims, bool keep);
-JOT_API jot_Var jot_normalize(jot_Var x, double p, int dim, double eps); /* x / max(|x|_p, eps) */
+JOT_API jot_Var jot_vector_norm(jot_Var x, jot_Dims dims, double p);
+JOT_API jot_Var jot_normalize(jot_Var x, int dim, double p, double eps); /* x / max(|x|_p, eps) */
 /* |a - b + eps|_p over the last dimension; a and b of one shape */
 JOT_API jot_Var jot_pairwise_distance(jot_Var a, jot_Var b, double p, double eps);
 /* sum(a b) / (max(|a|, eps) max(|b|, eps)) over dim; a and b of one shape */
 JOT_API jot_Var jot_cosine_similarity(jot_Var a, jot_Var b, int dim, double eps);
 
-JOT_API jot_Var jot_logsumexp(jot_Var x, jot_Ints dims, bool keep); /* log(sum(e^x)) */
+JOT_API jot_Var jot_logsumexp(jot_Var x, jot_Dims dims); /* log(sum(e^x)) */
 /* Variance and its root, of squares over n - correction: NaN where that is not above 0. */
-JOT_API jot_Var jot_variance_of(jot_Var x, jot_Ints dims, double correction, bool keep);
-JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
+JOT_API jot_Var jot_variance_of(jot_Var x, jot_Dims dims, double correction);
+JOT_API jot_Var jot_std(jot_Var x, jot_Dims dims, double correction);
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
@@ -248,16 +247,16 @@ JOT_API jot_Var jot_std(jot_Var x, jot_Ints dims, double correction, bool keep);
 
 /* n positions of dimension dim, from start on (from the end where negative); the others whole. */
 JOT_API jot_Var jot_narrow(jot_Var x, int dim, int64_t start, int64_t n);
-JOT_API jot_Var jot_select(jot_Var x, int dim, int64_t position); /* one position; dim disappears */
+JOT_API jot_Var jot_select(jot_Var x, int dim, int64_t at); /* one position; dim disappears */
 /* Parts along dim: of the sizes given, which add up to its extent; of equal size but for the last.
  * parts: room for sizes.n (n) handles, poison after a failure (false, 0). jot_chunk returns how
  * many there are: fewer than n where they come to an end before. */
 JOT_API bool jot_split(jot_Var x, int dim, jot_Ints sizes, jot_Var *parts);
 JOT_API int jot_chunk(jot_Var x, int dim, int n, jot_Var *parts);
-JOT_API jot_Var jot_roll(jot_Var x, int64_t shift, int dim); /* out[i + shift] = x[i], cyclic */
+JOT_API jot_Var jot_roll(jot_Var x, int dim, int64_t shift); /* out[i + shift] = x[i], cyclic */
 JOT_API jot_Var jot_flatten(jot_Var x, int first, int last); /* dimensions first..last as one */
 /* Each position of dim `times` times, one after the other. */
-JOT_API jot_Var jot_repeat_interleave(jot_Var x, int64_t times, int dim);
+JOT_API jot_Var jot_repeat_interleave(jot_Var x, int dim, int64_t times);
 JOT_API jot_Var jot_masked_fill(jot_Var x, jot_Var mask, double value); /* mask ? value : x; mask
                                                                            broadcasts to x */
 
@@ -288,9 +287,9 @@ JOT_API jot_Var jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jo
 JOT_API jot_Var jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y);
 JOT_API jot_Var jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y);
 
-/* (n): how many of x (integers) are 0, 1, ..., or the sum of their weights (of x's shape; NULL: 1,
+/* (n): how many of x (integers) are 0, 1, ..., or the sum of their weights (of x's shape; none: 1,
  * and the result i64); others are not counted. */
-JOT_API jot_Var jot_bincount(jot_Var x, const jot_Var *weight, int64_t n);
+JOT_API jot_Var jot_bincount(jot_Var x, jot_Var weight, int64_t n);
 /* i64 (bins): how many of x are in each of equal parts of lo..hi, hi included */
 JOT_API jot_Var jot_histogram(jot_Var x, int64_t bins, double lo, double hi);
 /* i64, of x's shape: how many of sorted (n) are less than each (right: or equal). n comparisons
@@ -321,12 +320,12 @@ JOT_API jot_Var jot_sort(jot_Var x, int dim, bool descending);
 JOT_API jot_Var jot_ranks(jot_Var x, int dim); /* at which position of the order each element is */
 /* The k largest (else smallest) in order and their positions, dim k long. False, and poison in
  * both, after a failure. */
-JOT_API bool jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values,
+JOT_API bool jot_topk(jot_Var x, int dim, int64_t k, bool largest, jot_Var *values,
                       jot_Var *positions);
-/* dim, of 1 element or more, disappears; NaN where there is one. The median is the lower of two;
+/* Over dims, of 1 element or more together; NaN where there is one. The median is the lower of two;
  * a quantile, q in 0..1, lies between its neighbours as a float does. */
-JOT_API jot_Var jot_median(jot_Var x, int dim);
-JOT_API jot_Var jot_quantile(jot_Var x, double q, int dim);
+JOT_API jot_Var jot_median(jot_Var x, jot_Dims dims);
+JOT_API jot_Var jot_quantile(jot_Var x, jot_Dims dims, double q);
 JOT_API jot_Var jot_permutation(jot_Ctx *ctx, int64_t n); /* of 0..n-1, drawn as jot_uniform */
 
 /* ---- products, comparison -------------------------------------------------------------------- */
@@ -369,9 +368,9 @@ JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for ea
 /* ---- sequences ------------------------------------------------------------------------------- */
 
 /* q (b, h, t, d), k (b, g, s, d), v (b, g, s, e) -> (b, h, t, e): softmax(q k' scale) v, where g
- * divides h and head i reads head i / (h / g). how NULL: all fields 0. */
+ * divides h and head i reads head i / (h / g). */
 typedef struct {
-    const jot_Var *mask; /* broadcasts to (b, h, t, s): bool, false hides; else added. NULL: none */
+    jot_Var mask;        /* broadcasts to (b, h, t, s): bool, false hides; else added; or none */
     bool causal;         /* row i sees columns 0 .. i + s - t: the last row all of them */
     double scale;        /* 0: 1 / sqrt(d) */
     double dropout;      /* of weights, as jot_dropout */
@@ -393,8 +392,8 @@ JOT_API jot_Var jot_embedding(jot_Var table, jot_Var index, int64_t padding);
  *     lstm  gates i f g o: c = f c + i g, h = o tanh(c) */
 typedef struct {
     jot_Var in, state;          /* (i, k h), (h, k h), k gates side by side: 1, 3, 4 */
-    jot_Var bias_in, bias_state; /* (k h); an empty handle: none */
-    const jot_Var *lengths;     /* (b) integers: of each sequence; NULL: all t. Beyond it the state
+    jot_Var bias_in, bias_state; /* (k h), or none */
+    jot_Var lengths;            /* (b) integers: of each sequence; none: all t. Beyond it the state
                                    stays and the result is 0 */
     bool reverse;               /* from the last step to the first */
     bool relu;                  /* rnn */
@@ -427,11 +426,13 @@ JOT_API jot_Optim jot_adagrad(jot_Vars params, double lr, double eps, double wei
 JOT_API jot_Optim jot_lion(jot_Vars params, double lr, double beta1, double beta2,
                            double weight_decay);
 
-/* Gradients, replaced by ones that are no longer than `most` all together, as one vector; whose
- * elements are within +-most. The first returns the norm that they had: like the loss it stands on
- * the parameters, so jot_run both before values that jot_step has assigned are asked for. */
-JOT_API jot_Var jot_clip_grad_norm(jot_Var *grads, int n, double most);
-JOT_API bool jot_clip_grad_value(jot_Var *grads, int n, double most);
+/* Into clipped, with room for grads.n handles, which may be the array that grads are in: gradients
+ * that are no longer than `most` all together, as one vector; whose elements are within +-most.
+ * After a failure what is there stays. The first returns the norm that they had: like the loss it
+ * stands on the parameters, so jot_run both before values that jot_step has assigned are asked
+ * for. */
+JOT_API jot_Var jot_clip_grad_norm(jot_Vars grads, double most, jot_Var *clipped);
+JOT_API bool jot_clip_grad_value(jot_Vars grads, double most, jot_Var *clipped);
 /* Assigns, lazily, decay average + (1 - decay) parameter to each of averages, of the parameters'
  * shapes. */
 JOT_API bool jot_ema(jot_Vars averages, jot_Vars params, double decay);
@@ -458,7 +459,7 @@ JOT_API double jot_lr_plateau(jot_Plateau *plateau, double loss);
 /* Are the gradients of f, built of at most 32 f64 parameters or arrays, those that differences of
  * +-eps show, within tolerance (1 + |difference|)? Each element of f counts by another weight.
  * False with JOT_ERANGE and a message that names the first input and element that differ. */
-typedef jot_Var jot_GradFn(void *user, const jot_Var *in);
+typedef jot_Var jot_GradFn(void *user, jot_Vars in);
 JOT_API bool jot_grad_check(jot_GradFn *f, void *user, jot_Vars in, double eps, double tolerance);
 
 #ifdef __cplusplus

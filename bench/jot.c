@@ -27,9 +27,9 @@ open_work(const Work *w, int n)
 /* The first run of a compiled workload builds it; the elements of its inputs and outputs, and room
  * for them, stay. */
 static struct {
-    const void *in[WORK_INPUTS];
-    void *out[WORK_OUTPUTS];
-    int nout;
+    jot_In in[WORK_INPUTS];
+    jot_Out out[WORK_OUTPUTS];
+    int nin, nout;
     jot_DType dtype[WORK_OUTPUTS];
     int64_t nelem[WORK_OUTPUTS];
     char *room;
@@ -38,7 +38,13 @@ static struct {
 static size_t
 nbytes_of(jot_Var v)
 {
-    return ((size_t)jot_nelem(v) * jot_dtype_nbytes(jot_dtype(v)) + 63) / 64 * 64;
+    return (size_t)jot_nelem(v) * jot_dtype_nbytes(jot_dtype(v));
+}
+
+static size_t
+room_of(jot_Var v)
+{
+    return (nbytes_of(v) + 63) / 64 * 64;
 }
 
 static bool
@@ -53,18 +59,18 @@ compile(void)
     for (k = 0; k < WORK_INPUTS; k++)
         if (b.made[k]) {
             in[m++] = b.in[k];
-            total += nbytes_of(b.in[k]);
+            total += room_of(b.in[k]);
         }
     for (k = 0; k < n; k++)
-        total += nbytes_of(out[k]);
+        total += room_of(out[k]);
     host.room = realloc(host.room, total);
     at = 64 - (size_t)host.room % 64;
-    for (k = 0; k < m; at += nbytes_of(in[k]), k++)
-        jot_copy(in[k], host.room + at,
-                 (size_t)jot_nelem(in[k]) * jot_dtype_nbytes(jot_dtype(in[k]))),
-            host.in[k] = host.room + at;
-    for (host.nout = n, k = 0; k < n; at += nbytes_of(out[k]), k++) {
-        host.out[k] = host.room + at;
+    for (host.nin = m, k = 0; k < m; at += room_of(in[k]), k++) {
+        jot_copy(in[k], host.room + at, nbytes_of(in[k]));
+        host.in[k] = JOT_IN(host.room + at, nbytes_of(in[k]));
+    }
+    for (host.nout = n, k = 0; k < n; at += room_of(out[k]), k++) {
+        host.out[k] = JOT_OUT(host.room + at, nbytes_of(out[k]));
         host.dtype[k] = jot_dtype(out[k]);
         host.nelem[k] = jot_nelem(out[k]);
     }
@@ -141,10 +147,11 @@ keep_values(int k, jot_DType dtype, int64_t n, const void *data)
 static bool
 run_compiled(void)
 {
-    bool ok = (jot_func_ok(b.func) || compile()) && jot_call(b.func, host.in, host.out);
+    bool ok = (jot_func_ok(b.func) || compile())
+           && jot_call(b.func, jot_ins(host.nin, host.in), jot_outs(host.nout, host.out));
 
     for (int k = 0; ok && !b.step && k < host.nout; k++)
-        keep_values(k, host.dtype[k], host.nelem[k], host.out[k]);
+        keep_values(k, host.dtype[k], host.nelem[k], host.out[k].data);
     b.step++;
     if (!ok)
         snprintf(message, sizeof message, "%s", jot_message(b.c));

@@ -20,7 +20,7 @@ int
 work_backward(Bench *b, int k, jot_Var y, int n, const jot_Var *wrt, jot_Var *out)
 {
     out[0] = jot_sum(jot_mul(y, work_normal(b, k, jot_shape(y))), JOT_ALL_DIMS);
-    jot_grad(out[0], wrt, n, out + 1);
+    jot_grad(out[0], jot_vars(n, wrt), out + 1);
     return 1 + n;
 }
 
@@ -38,6 +38,6 @@ work_step(Bench *b, int k, jot_Var loss, double adam, double beta1)
     if (!jot_optim_ok(b->optim[k]))
         b->optim[k] = adam > 0 ? jot_adam(jot_vars(m->n, m->p), adam, beta1, 0.999, 1e-8)
                                : jot_sgd(jot_vars(m->n, m->p), WORK_RATE, 0.9, 0);
-    jot_grad(loss, m->p, m->n, g);
-    jot_step(b->optim[k], g);
+    jot_grad(loss, jot_vars(m->n, m->p), g);
+    jot_step(b->optim[k], jot_vars(m->n, g));
 }

@@ -34,7 +34,7 @@ penalty(Bench *b, jot_Var real, jot_Var made)
     jot_Var e = work_uniform(b, 2, JOT_SHAPE(BATCH, 1, 1, 1)), g;
     jot_Var xi = jot_stop_grad(jot_add(made, jot_mul(e, jot_sub(real, made))));
 
-    jot_grad(jot_sum(judge(b, xi), JOT_ALL_DIMS), &xi, 1, &g);
+    jot_grad(jot_sum(judge(b, xi), JOT_ALL_DIMS), JOT_VARS(xi), &g);
     return jot_scale(square_off(jot_sqrt(jot_sum(jot_square(g), JOT_DIMS(1, 2, 3))), 1), 10);
 }
 

@@ -73,8 +73,8 @@ static int
 normalise_axis0(Bench *b, jot_Var *out)
 {
     jot_Var x = work_normal(b, 0, JOT_SHAPE(4096, 4096));
-    jot_Var m = jot_reduce(JOT_MEAN, x, JOT_DIMS(0), true);
-    jot_Var q = jot_reduce(JOT_MEAN, jot_mul(x, x), JOT_DIMS(0), true);
+    jot_Var m = jot_reduce(JOT_MEAN, x, JOT_KEEP(0));
+    jot_Var q = jot_reduce(JOT_MEAN, jot_mul(x, x), JOT_KEEP(0));
 
     out[0] = jot_div(jot_sub(x, m), jot_sqrt(jot_offset(jot_sub(q, jot_mul(m, m)), 1e-5)));
     return 1;
@@ -101,7 +101,7 @@ sums(Bench *b, jot_Var *out)
 static int
 argmax(Bench *b, jot_Var *out)
 {
-    out[0] = jot_argmax(work_normal(b, 0, JOT_SHAPE(4096, 4096)), 1);
+    out[0] = jot_argmax(work_normal(b, 0, JOT_SHAPE(4096, 4096)), JOT_DIMS(1));
     return 1;
 }
 
@@ -110,7 +110,7 @@ transpose_add(Bench *b, jot_Var *out)
 {
     jot_Var x = work_normal(b, 0, JOT_SHAPE(4096, 4096));
 
-    out[0] = jot_add(jot_transpose(x, JOT_DIMS(1, 0)), work_normal(b, 1, JOT_SHAPE(4096, 4096)));
+    out[0] = jot_add(jot_transpose(x, JOT_INTS(1, 0)), work_normal(b, 1, JOT_SHAPE(4096, 4096)));
     return 1;
 }
 

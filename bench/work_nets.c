@@ -149,8 +149,8 @@ treelstm(Bench *b, jot_Var *out)
     out[0] = jot_cross_entropy(tree_lstm(m, tree, embedding, words), one);
     if (!jot_optim_ok(b->optim[0]))
         b->optim[0] = jot_sgd(jot_vars(m->n, m->p), 0.01, 0, 0);
-    jot_grad(out[0], m->p, m->n, g);
-    jot_step(b->optim[0], g);
+    jot_grad(out[0], jot_vars(m->n, m->p), g);
+    jot_step(b->optim[0], jot_vars(m->n, g));
     return 1;
 }
 

@@ -47,7 +47,7 @@ linear_bias_relu(Bench *b, jot_Var *out)
     jot_Var x = work_normal(b, 0, JOT_SHAPE(256, 1024));
     jot_Var w = work_normal(b, 1, JOT_SHAPE(1024, 1024)), c = work_normal(b, 2, JOT_SHAPE(1024));
 
-    out[0] = jot_relu(jot_linear(x, jot_transpose(w, JOT_DIMS(1, 0)), c));
+    out[0] = jot_relu(jot_linear(x, jot_transpose(w, JOT_INTS(1, 0)), c));
     return 1;
 }
 
@@ -57,7 +57,7 @@ by_weight(Bench *b, jot_Var *out)
 {
     const int64_t *n = b->work->a;
 
-    out[0] = jot_matmul(jot_transpose(work_normal(b, 0, JOT_SHAPE(n[1], n[0])), JOT_DIMS(1, 0)),
+    out[0] = jot_matmul(jot_transpose(work_normal(b, 0, JOT_SHAPE(n[1], n[0])), JOT_INTS(1, 0)),
                         work_normal(b, 1, JOT_SHAPE(n[1], n[2])));
     return 1;
 }

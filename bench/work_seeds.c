@@ -26,8 +26,9 @@ uniformity(Bench *b, jot_Var *out)
     int64_t n = 1024;
     jot_Var x = work_scaled(b, 0, JOT_SHAPE(n, 128), 0.088388);
     jot_Var s = jot_sum(jot_mul(x, x), JOT_DIMS(1));
-    jot_Var p = jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0)));
-    jot_Var d = jot_relu(jot_sub(jot_add(jot_unsqueeze(s, 1), jot_unsqueeze(s, 0)), jot_scale(p, 2)));
+    jot_Var p = jot_matmul(x, jot_transpose(x, JOT_INTS(1, 0)));
+    jot_Var d = jot_relu(jot_sub(jot_add(jot_unsqueeze(s, 1), jot_unsqueeze(s, 0)),
+                                 jot_scale(p, 2)));
     jot_Var upper = jot_lt(jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 0),
                            jot_iota(b->c, JOT_I64, JOT_SHAPE(n, n), 1));
     jot_Var e = jot_mul(jot_exp(jot_scale(d, -2)), jot_cast(upper, JOT_F32));

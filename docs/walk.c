@@ -109,7 +109,7 @@ training(void)
         h = jot_matmul(i ? jot_relu(h) : h, w[i]);
     }
     loss = jot_cross_entropy(h, labels);
-    jot_grad(loss, w, LAYERS, dw);
+    jot_grad(loss, jot_vars(LAYERS, w), dw);
     for (i = 0; i < LAYERS; i++)
         jot_assign(w[i], jot_sub(w[i], jot_scale(dw[i], 0.1)));
     jot_run(c, JOT_VARS(loss));

@@ -22,7 +22,7 @@ conv(jot_Var x, jot_Var weight)
 {
     jot_Ints space = JOT_SHAPE(N, O, H, W, C, K, K);
     jot_Var xx = jot_reindex(x, space, JOT_INDEX("i0", "i4", "i2-i5", "i3-i6"));
-    jot_Var ww = jot_broadcast(weight, space, JOT_DIMS(0, 2, 3));
+    jot_Var ww = jot_broadcast(weight, space, JOT_INTS(0, 2, 3));
     return jot_sum(jot_mul(xx, ww), JOT_DIMS(4, 5, 6));
 }
 

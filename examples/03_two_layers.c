@@ -92,7 +92,7 @@ main(void)
         jot_Var loss = loss_of(x, y, first, second);
         if (step % 100 == 0)
             jot_fetch(loss, show, &step); /* does not wait: called when the value is there */
-        jot_grad(loss, params, PARAMS, grads);
+        jot_grad(loss, jot_vars(PARAMS, params), grads);
         for (int k = 0; k < PARAMS; k++)
             jot_assign(params[k], jot_sub(params[k], jot_scale(grads[k], rate))); /* lazy, too */
         loss_value = jot_item(loss); /* runs the step, assignments and callbacks included */

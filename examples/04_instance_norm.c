@@ -23,9 +23,9 @@ enum { N = 2, C = 3, H = 4, W = 5, SIZE = N * C * H * W };
 static jot_Var
 norm(jot_Var x, double eps)
 {
-    jot_Ints dims = JOT_DIMS(0, 2, 3);
-    jot_Var mean = jot_reduce(JOT_MEAN, x, dims, true);
-    jot_Var mean2 = jot_reduce(JOT_MEAN, jot_mul(x, x), dims, true);
+    jot_Dims dims = JOT_KEEP(0, 2, 3);
+    jot_Var mean = jot_reduce(JOT_MEAN, x, dims);
+    jot_Var mean2 = jot_reduce(JOT_MEAN, jot_mul(x, x), dims);
     jot_Var var = jot_sub(mean2, jot_mul(mean, mean));
     return jot_div(jot_sub(x, mean), jot_sqrt(jot_offset(var, eps)));
 }

@@ -39,7 +39,7 @@ running_sum(jot_Ctx *c, jot_Var x, double decay)
         "}\n"
     };
     static const char *const names[] = {"x"};
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0}; /* like input 0 */
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_CodeScalar scalar = {"decay", 0};
     jot_Code code = {0};
     jot_Var y = {c, 0, 0};
@@ -87,7 +87,7 @@ show(jot_Ctx *c, jot_Var x)
     if (ended(c))
         return;
     printf("sum of softsign(2 x)         %8.4f, kernels: %u\n", value, jot_stats(c).last_kernels);
-    jot_grad(s, &x, 1, &g);
+    jot_grad(s, JOT_VARS(x), &g);
     print("its gradient by x", g);
 
     print("running sum", running_sum(c, x, 1));
@@ -96,7 +96,7 @@ show(jot_Ctx *c, jot_Var x)
     print("running sum, decay 0.5", y);
     printf("kernels made for the new decay: %llu\n",
            (unsigned long long)(jot_stats(c).kernels_compiled + jot_stats(c).cache_hits - before));
-    jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
+    jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g);
     print("gradient of its sum by x", g);
     ended(c);
 }

@@ -23,7 +23,7 @@ derivatives(jot_Ctx *c)
             break;
         printf("derivative %d of x^4 at 2: %g\n", order, v);
         wrong += v != expected[order];
-        jot_grad(y, &x, 1, &y); /* y is its own derivative from now on */
+        jot_grad(y, JOT_VARS(x), &y); /* y is its own derivative from now on */
     }
     return wrong;
 }
@@ -33,7 +33,7 @@ static jot_Var
 penalty(jot_Var x, jot_Var w)
 {
     jot_Var g, y = jot_sum(jot_tanh(jot_matmul(x, w)), JOT_ALL_DIMS);
-    jot_grad(y, &x, 1, &g);
+    jot_grad(y, JOT_VARS(x), &g);
     return jot_sum(jot_mul(g, g), JOT_ALL_DIMS);
 }
 
@@ -53,7 +53,7 @@ main(void)
 
     jot_Var w = jot_array(c, JOT_F64, JOT_SHAPE(3, 4), ws);
     jot_Var x = jot_array(c, JOT_F64, JOT_SHAPE(2, 3), xs), g;
-    jot_grad(penalty(x, w), &x, 1, &g);
+    jot_grad(penalty(x, w), JOT_VARS(x), &g);
     const double *v = jot_data(g);
     for (int k = 0; v && k < 6; k++) {
         const double step = 1e-5, at = xs[k];

@@ -69,8 +69,8 @@ train_step(jot_Ctx *c, const jot_Var p[PARAMS], jot_Optim adam, const Digits *d,
     jot_push(c);
     jot_Var x = pictures(c, d, order, from, n, labels);
     jot_Var loss = jot_cross_entropy(network(p, x), jot_array(c, JOT_U8, JOT_SHAPE(n), labels));
-    jot_grad(loss, p, PARAMS, grads);
-    jot_step(adam, grads);
+    jot_grad(loss, jot_vars(PARAMS, p), grads);
+    jot_step(adam, jot_vars(PARAMS, grads));
     float value = (float)jot_item(loss); /* the step runs, and with it the new parameters */
     jot_pop(c); /* every handle of the step ends, parameters and the optimiser's state stay */
     return value;
@@ -115,7 +115,7 @@ evaluate(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d, Report *report)
     for (int from = 0; from < d->n && !jot_error(c); from += EVAL) {
         int n = d->n - from < EVAL ? d->n - from : EVAL;
         jot_push(c);
-        jot_Var read = jot_argmax(network(p, pictures(c, d, NULL, from, n, labels)), 1);
+        jot_Var read = jot_argmax(network(p, pictures(c, d, NULL, from, n, labels)), JOT_DIMS(1));
         const int64_t *classes = jot_data(read);
         for (int k = 0; classes && k < n; k++)
             report_digit(report, from + k, labels[k], (int)classes[k]);

@@ -23,8 +23,8 @@ step(jot_Ctx *c, const Net *n)
     jot_push(c);
     h = jot_relu(jot_linear(n->x, n->param[0], n->param[1]));
     loss = jot_cross_entropy(jot_linear(h, n->param[2], n->param[3]), n->label);
-    jot_grad(loss, n->param, 4, g);
-    ok = jot_step(n->sgd, g) && jot_run(c, JOT_VARS(loss));
+    jot_grad(loss, jot_vars(4, n->param), g);
+    ok = jot_step(n->sgd, jot_vars(4, g)) && jot_run(c, JOT_VARS(loss));
     jot_pop(c);
     return ok;
 }

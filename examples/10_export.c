@@ -60,15 +60,16 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d)
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(BATCH, 1, DIGIT_SIDE, DIGIT_SIDE), NULL);
     jot_Var labels = jot_array(c, JOT_U8, JOT_SHAPE(BATCH), NULL);
     jot_Var y = jot_cross_entropy(lenet(p, x), labels);
-    jot_grad(y, p, PARAMS, grads);
-    jot_step(adam, grads);
+    jot_grad(y, jot_vars(PARAMS, p), grads);
+    jot_step(adam, jot_vars(PARAMS, grads));
     jot_Func step = jot_compile(c, JOT_VARS(x, labels), JOT_VARS(y));
     jot_pop(c);
     for (int k = 0; jot_func_ok(step) && k < STEPS; k++) {
         int from = k * BATCH % (d->n - BATCH);
-        const void *in[] = {d->pixels + (size_t)from * DIGIT_PIXELS, d->labels + from};
-        void *out[] = {&loss};
-        if (!jot_call(step, in, out))
+        const float *pixels = d->pixels + (size_t)from * DIGIT_PIXELS;
+        if (!jot_call(step, JOT_INS(JOT_IN(pixels, BATCH * DIGIT_PIXELS * sizeof *pixels),
+                                    JOT_IN(d->labels + from, BATCH)),
+                      JOT_OUTS(JOT_OUT(&loss, sizeof loss))))
             break;
     }
     jot_func_free(step);
@@ -105,9 +106,9 @@ compare(jot_Func f, Reader *read, void *arena, const Digits *d)
     int n = d->n < READ ? d->n : READ, right = 0, same = 0;
     for (int k = 0; k < n; k++) {
         float a[CLASSES] = {0}, b[CLASSES];
-        const void *in[] = {d->pixels + (size_t)k * DIGIT_PIXELS};
-        jot_call(f, in, (void *[]){a});
-        read(arena, in[0], b);
+        const float *in = d->pixels + (size_t)k * DIGIT_PIXELS;
+        jot_call(f, JOT_INS(JOT_IN(in, DIGIT_PIXELS * sizeof *in)), JOT_OUTS(JOT_OUT(a, sizeof a)));
+        read(arena, in, b);
         same += best(a) == best(b);
         right += best(b) == d->labels[k];
     }

@@ -64,7 +64,7 @@ main(void)
 
     loss = jot_expr(c, "s mean= square(y[n,h,w,o,i,j] - (i == j))", JOT_NAMED(y)); /* to identity */
     before = jot_item(loss);
-    jot_grad(loss, &m, 1, &g);
+    jot_grad(loss, JOT_VARS(m), &g);
     jot_assign(m, jot_sub(m, jot_scale(g, 0.5)));
     y = jot_expr(c, layer, JOT_NAMED(x, m));
     after = jot_item(jot_expr(c, "s mean= square(y[n,h,w,o,i,j] - (i == j))", JOT_NAMED(y)));

@@ -311,6 +311,24 @@ einsum_write(Einsum *m)
     return m->n < EINSUM_TEXT - 1 || EINSUM_BAD(m, JOT_ERANGE, 0, "%s", "too long");
 }
 
+/* The text's value; products of integers are as wide as their sums, as jot_matmul's. */
+static jot_Var
+einsum_of(jot_Ctx *ctx, const char *text, const char *names, jot_Vars x)
+{
+    jot_Var wide[EINSUM_MOST];
+    jot_DType dtype = jot_dtype(x.v[0]);
+    int k;
+
+    for (k = 1; k < x.n; k++)
+        dtype = jot_promote(dtype, jot_dtype(x.v[k]));
+    if (x.n < 2 || dtype >= JOT_F16)
+        return jot_expr(ctx, text, names, x);
+    jot_push(ctx);
+    for (k = 0; k < x.n; k++)
+        wide[k] = jot_cast(x.v[k], dtype >= JOT_U8 ? JOT_U64 : JOT_I64);
+    return jot_leave(ctx, jot_expr(ctx, text, names, jot_vars(x.n, wide)));
+}
+
 jot_Var
 jot_einsum(jot_Ctx *ctx, const char *text, jot_Vars operands)
 {
@@ -339,7 +357,7 @@ jot_einsum(jot_Ctx *ctx, const char *text, jot_Vars operands)
             einsum_numbered(&m, 'x', k);
             einsum_put(&m, ' ');
         }
-        return m.n < EINSUM_TEXT - 1 ? jot_expr(ctx, m.s, m.s + from, operands)
+        return m.n < EINSUM_TEXT - 1 ? einsum_of(ctx, m.s, m.s + from, operands)
                                      : jot_raise(ctx, JOT_ERANGE, "einsum: %s", "too long");
     }
 }

@@ -517,5 +517,5 @@ jot_expr_emit(Expr *e)
         return emit_scatter(e, v);
     for (k = e->nplaces; k < e->nnames; k++)
         dims[n++] = e->axis[k];
-    return jot_reduce(e->op, v, jot_ints(n, dims), false);
+    return jot_reduce(e->op, v, jot_dims(n, dims, false));
 }

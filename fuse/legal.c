@@ -74,13 +74,17 @@ jot_fuse_is_broadcast(const Fuser *f, uint32_t pos)
     return true;
 }
 
-/* Axes that a factor of a product depends on, if it is a reindex. */
+/* Axes that a factor of a product depends on, if it is a reindex, or one that is converted. */
 static bool
 legal_factor_axes(const Fuser *f, uint32_t pos, uint64_t *axes)
 {
     const Node *r = f->node[pos];
     int d;
 
+    while (r->kind == NODE_EW && r->op == EW_CAST && !(f->bits[pos] & FN_LEAF)) {
+        pos = f->in[f->in0[pos]];
+        r = f->node[pos];
+    }
     if (r->kind != NODE_REINDEX)
         return false;
     *axes = 0;

@@ -5,8 +5,9 @@
  *
  * One sweep from the results down. Each node collects the broadcasts through which it is read, and
  * moves if nothing else reads it (no gather of such a broadcast either), it is not asked for, and
- * none of them feeds a contraction (whose inner loop is no place for it). Its operands are then
- * read through the same broadcasts.
+ * none of them feeds a contraction (whose inner loop is no place for it, but for integers that are
+ * widened: who packs the operand reads them as they lie). Its operands are then read through the
+ * same broadcasts.
  *
  * Nothing is rewritten: a moved node is a vertex for each broadcast it is read through, and in the
  * result it is CLONED. How much moves together is limited, since it is never stored.
@@ -86,6 +87,16 @@ move_reindex(Fuser *f, uint32_t c)
     return true;
 }
 
+/* Integers become wider ones. */
+static bool
+move_widens(const Fuser *f, uint32_t e)
+{
+    const Node *to = f->node[e], *from = f->node[f->in[f->in0[e]]];
+
+    return to->kind == NODE_EW && to->op == EW_CAST && to->dtype < JOT_F16 && from->dtype < JOT_F16
+        && jot_dtype_nbytes((jot_DType)to->dtype) > jot_dtype_nbytes((jot_DType)from->dtype);
+}
+
 /* May e move? All that moved and read it moves together: at most FUSE_MOVED. */
 static bool
 move_may(Fuser *f, uint32_t e)
@@ -96,7 +107,7 @@ move_may(Fuser *f, uint32_t e)
         !f->need[e] || f->nvirtual + f->nneed[e] > 2 * f->n)
         return false;
     for (k = f->need[e]; k; k = f->needs.v[k].next)
-        if (f->needs.v[k].feed)
+        if (f->needs.v[k].feed && !move_widens(f, e))
             return false;
     return f->moved_n[move_find(f, e)] < FUSE_MOVED;
 }

@@ -31,17 +31,17 @@ jot_narrow(jot_Var x, int dim, int64_t start, int64_t n)
 }
 
 jot_Var
-jot_select(jot_Var x, int dim, int64_t position)
+jot_select(jot_Var x, int dim, int64_t at)
 {
-    static const char op[] = "take";
+    static const char op[] = "select";
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
         return nn_poison(x.ctx);
     int64_t n = jot_extent(x, dim);
-    if (position < -n || position >= n)
-        return jot_raise(x.ctx, JOT_ERANGE, "%s: position: %lld..%lld asked (dimension %d), %lld "
-                         "found", op, (long long)-n, (long long)n - 1, dim, (long long)position);
+    if (at < -n || at >= n)
+        return jot_raise(x.ctx, JOT_ERANGE, "%s: at: %lld..%lld asked (dimension %d), %lld "
+                         "found", op, (long long)-n, (long long)n - 1, dim, (long long)at);
     jot_push(x.ctx);
-    return jot_leave(x.ctx, jot_squeeze(jot_narrow(x, dim, position, 1), dim));
+    return jot_leave(x.ctx, jot_squeeze(jot_narrow(x, dim, at, 1), dim));
 }
 
 /* All of several results, or none: where one is poison, each is. */
@@ -108,7 +108,7 @@ jot_chunk(jot_Var x, int dim, int n, jot_Var *parts)
 
 /* out[i] = x[(i - shift) mod n] */
 jot_Var
-jot_roll(jot_Var x, int64_t shift, int dim)
+jot_roll(jot_Var x, int dim, int64_t shift)
 {
     static const char op[] = "roll";
     const char *at[JOT_MAX_RANK];
@@ -297,7 +297,7 @@ jot_flatten(jot_Var x, int first, int last)
 }
 
 jot_Var
-jot_repeat_interleave(jot_Var x, int64_t times, int dim)
+jot_repeat_interleave(jot_Var x, int dim, int64_t times)
 {
     static const char op[] = "repeat_interleave";
     int64_t ext[JOT_MAX_RANK];

@@ -70,14 +70,15 @@ attention_root(double x)
 jot_Var
 jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
 {
-    static const jot_Attention plain = {NULL, false, 0, 0};
+    static const jot_Attention plain;
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(q, k, v));
     if (!attention_check(ctx, q, k, v))
         return nn_poison(ctx);
     how = how ? how : &plain;
     int64_t b = jot_extent(q, 0), h = jot_extent(q, 1), t = jot_extent(q, 2), d = jot_extent(q, 3);
     int64_t g = jot_extent(k, 1), s = jot_extent(k, 2), e = jot_extent(v, 3);
-    if (how->mask && (!jot_check(ctx, *how->mask, "attention", "mask")))
+    bool masked = nn_given(how->mask);
+    if (masked && !jot_check(ctx, how->mask, "attention", "mask"))
         return nn_poison(ctx);
     jot_push(ctx);
     jot_DType dtype = jot_promote(jot_dtype(q), jot_promote(jot_dtype(k), jot_dtype(v)));
@@ -94,12 +95,12 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     jot_Var scores = jot_matmul(before ? jot_scale(q, scale) : q, jot_swap(k, -1, -2));
     scores = before ? scores : jot_scale(scores, scale);
     scores = jot_reshape(scores, JOT_SHAPE(b, h, t, s));
-    if (how->mask && !nn_fits(ctx, *how->mask, scores, "attention", "mask")) {
+    if (masked && !nn_fits(ctx, how->mask, scores, "attention", "mask")) {
         jot_pop(ctx);
         return nn_poison(ctx);
     }
-    if (how->mask)
-        scores = attention_masked(scores, *how->mask);
+    if (masked)
+        scores = attention_masked(scores, how->mask);
     if (how->causal)
         scores = attention_causal(scores, t, s);
     jot_Var w = jot_softmax(scores, -1);

@@ -72,7 +72,7 @@ conv_apply(const ConvSpace *s, jot_Var x, jot_Var w, const NnMap *from, const Nn
 {
     jot_Ints space = jot_ints(s->rank, s->ext);
     jot_Var xx = jot_reindex(x, space, nn_map(from));
-    jot_Var ww = jot_reindex(w, space, nn_map(&s->weight)), p = jot_mul(xx, ww);
+    jot_Var ww = jot_reindex(w, space, nn_map(&s->weight)), p = nn_terms(xx, ww);
     jot_DType d = jot_dtype(p); /* integers are summed in 64 bits, as jot_sum does */
     if (d < JOT_F16)
         p = jot_cast(p, d <= JOT_I64 ? JOT_I64 : JOT_U64);
@@ -111,7 +111,7 @@ conv_begin(ConvSpace *s, jot_Var x, jot_Var w, int groups, bool transposed, cons
     if (!nn_rank_is(ctx, w, s->dims + 2, op, "w", shapes[transposed][s->dims - 1]))
         return false;
     s->groups = groups ? groups : 1;
-    if (!nn_at_least(x, s->groups, 1, op, "groups"))
+    if (!nn_least(x.ctx, (double)s->groups, 1, op, "groups"))
         return false;
     s->n = jot_extent(x, 0);
     s->o = jot_extent(w, 0);

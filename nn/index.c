@@ -253,16 +253,17 @@ index_count(jot_Var at, jot_Var weight, int64_t n)
 }
 
 jot_Var
-jot_bincount(jot_Var x, const jot_Var *weight, int64_t n)
+jot_bincount(jot_Var x, jot_Var weight, int64_t n)
 {
     static const char op[] = "bincount";
     if (!jot_check(x.ctx, x, op, "x") || !nn_integer(x, op, "x") ||
-        (weight && !nn_same(x.ctx, *weight, x, op, "weight", "x")) ||
+        (nn_given(weight) && !nn_same(x.ctx, weight, x, op, "weight", "x")) ||
         !nn_least(x.ctx, (double)n, 0, op, "n"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    jot_Var w = weight ? *weight : jot_full_int(x.ctx, JOT_I64, jot_shape(x), 1);
-    return jot_leave(x.ctx, index_count(x, w, n));
+    if (!nn_given(weight))
+        weight = jot_full_int(x.ctx, JOT_I64, jot_shape(x), 1);
+    return jot_leave(x.ctx, index_count(x, weight, n));
 }
 
 jot_Var

@@ -110,7 +110,7 @@ jot_matmul(jot_Var a, jot_Var b)
     jot_push(a.ctx);
     jot_Var aa = jot_reindex(a, jot_ints(s.rank, s.ext), jot_strs(ra, s.a));
     jot_Var bb = jot_reindex(b, jot_ints(s.rank, s.ext), jot_strs(rb, s.b));
-    return jot_leave(a.ctx, jot_sum(jot_mul(aa, bb), JOT_DIMS(s.rank - 1)));
+    return jot_leave(a.ctx, jot_sum(nn_terms(aa, bb), JOT_DIMS(s.rank - 1)));
 }
 
 jot_Var

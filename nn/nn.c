@@ -19,7 +19,7 @@ nn_centred(jot_Var x, int dim)
 {
     if (!jot_nelem(x))
         return x;
-    return jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, JOT_DIMS(dim), true)));
+    return jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, JOT_KEEP(dim))));
 }
 
 jot_Var
@@ -30,7 +30,7 @@ jot_softmax(jot_Var x, int dim)
         return poison;
     jot_push(x.ctx);
     jot_Var e = jot_exp(nn_centred(nn_wide(x), dim));
-    jot_Var y = jot_div(e, jot_reduce(JOT_ADD, e, JOT_DIMS(dim), true));
+    jot_Var y = jot_div(e, jot_reduce(JOT_ADD, e, JOT_KEEP(dim)));
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
@@ -42,7 +42,7 @@ jot_log_softmax(jot_Var x, int dim)
         return poison;
     jot_push(x.ctx);
     jot_Var z = nn_centred(nn_wide(x), dim);
-    jot_Var y = jot_sub(z, jot_log(jot_reduce(JOT_ADD, jot_exp(z), JOT_DIMS(dim), true)));
+    jot_Var y = jot_sub(z, jot_log(jot_reduce(JOT_ADD, jot_exp(z), JOT_KEEP(dim))));
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
@@ -58,21 +58,22 @@ jot_softmin(jot_Var x, int dim)
 /* x with its elements on dimension dim added up in the log: log(sum(e^x)) over dims. Where all are
  * -inf, or one is inf, there is nothing to shift by. */
 jot_Var
-jot_logsumexp(jot_Var x, jot_Ints dims, bool keep)
+jot_logsumexp(jot_Var x, jot_Dims dims)
 {
     if (!jot_check(x.ctx, x, "logsumexp", "x"))
         return nn_poison(x.ctx);
     jot_DType dtype = nn_float_of(jot_dtype(x));
+    jot_Dims kept = jot_dims(dims.n, dims.v, true);
     jot_push(x.ctx);
     x = nn_wide(x);
     if (!jot_nelem(x))
-        return jot_leave(x.ctx, jot_cast(jot_log(jot_reduce(JOT_ADD, x, dims, keep)), dtype));
-    jot_Var most = jot_stop_grad(jot_reduce(JOT_MAX, x, dims, true));
+        return jot_leave(x.ctx, jot_cast(jot_log(jot_reduce(JOT_ADD, x, dims)), dtype));
+    jot_Var most = jot_stop_grad(jot_reduce(JOT_MAX, x, kept));
     most = jot_where(jot_isfinite(most), most, nn_zero(most));
-    jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(x, most)), dims, true);
+    jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(x, most)), kept);
     jot_Var y = jot_add(jot_log(sum), most);
-    if (!keep)
-        y = jot_reshape(y, jot_shape(jot_reduce(JOT_ADD, x, dims, false)));
+    if (!dims.keep)
+        y = jot_reshape(y, jot_shape(jot_reduce(JOT_ADD, x, dims)));
     return jot_leave(x.ctx, jot_cast(y, dtype));
 }
 

@@ -75,7 +75,7 @@ nn_spread(jot_Var v, jot_Var x, const NnOver *o)
 static jot_Var
 nn_moments(jot_Var x, const NnOver *o, jot_Var *mean, jot_Var *var)
 {
-    jot_Ints dims = jot_ints(o->n, o->dims);
+    jot_Dims dims = jot_dims(o->n, o->dims, false);
     *mean = jot_mean(x, dims);
     *var = jot_variance(x, dims);
     return jot_sub(x, nn_spread(*mean, x, o));
@@ -269,7 +269,7 @@ jot_rms_norm(jot_Var x, jot_Var scale, double eps)
         return nn_poison(ctx);
     jot_push(ctx);
     NnOver o = nn_over(x, 1u << (jot_rank(x) - 1));
-    jot_Var wide = nn_wide(x), squares = jot_mean(jot_square(wide), jot_ints(o.n, o.dims));
+    jot_Var wide = nn_wide(x), squares = jot_mean(jot_square(wide), jot_dims(o.n, o.dims, false));
     jot_Var y = jot_mul(nn_normalise(wide, squares, eps, &o), scale);
     return jot_leave(ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }

@@ -32,30 +32,29 @@ norm_power(jot_Var y, double p)
 
 /* |x|_p of a wide x */
 static jot_Var
-norm_of(jot_Var x, double p, jot_Ints dims, bool keep)
+norm_of(jot_Var x, double p, jot_Dims dims)
 {
     if (p == 2)
-        return norm_root(jot_reduce(JOT_ADD, jot_square(x), dims, keep));
+        return norm_root(jot_reduce(JOT_ADD, jot_square(x), dims));
     if (p == 0)
-        return jot_reduce(JOT_ADD, jot_cast(jot_ne(x, nn_zero(x)), jot_dtype(x)), dims, keep);
+        return jot_reduce(JOT_ADD, jot_cast(jot_ne(x, nn_zero(x)), jot_dtype(x)), dims);
     jot_Var y = jot_abs(x);
     if (p == 1)
-        return jot_reduce(JOT_ADD, y, dims, keep);
+        return jot_reduce(JOT_ADD, y, dims);
     if (p == nn_infinity() || p == -nn_infinity())
-        return jot_reduce(p > 0 ? JOT_MAX : JOT_MIN, y, dims, keep);
-    return norm_power(jot_reduce(JOT_ADD, norm_power(y, p), dims, keep), 1 / p);
+        return jot_reduce(p > 0 ? JOT_MAX : JOT_MIN, y, dims);
+    return norm_power(jot_reduce(JOT_ADD, norm_power(y, p), dims), 1 / p);
 }
 
 jot_Var
-jot_vector_norm(jot_Var x, double p, jot_Ints dims, bool keep)
+jot_vector_norm(jot_Var x, jot_Dims dims, double p)
 {
     if (!jot_check(x.ctx, x, "vector_norm", "x"))
         return nn_poison(x.ctx);
     if (p != p)
         return jot_raise(x.ctx, JOT_ERANGE, "vector_norm: p: a number asked, NaN found");
     jot_push(x.ctx);
-    return jot_leave(x.ctx, jot_cast(norm_of(nn_wide(x), p, dims, keep),
-                                     nn_float_of(jot_dtype(x))));
+    return jot_leave(x.ctx, jot_cast(norm_of(nn_wide(x), p, dims), nn_float_of(jot_dtype(x))));
 }
 
 jot_Var
@@ -70,7 +69,7 @@ jot_pairwise_distance(jot_Var a, jot_Var b, double p, double eps)
     jot_DType dtype = nn_float_of(jot_promote(jot_dtype(a), jot_dtype(b)));
     jot_push(ctx);
     jot_Var d = jot_offset(jot_sub(nn_wide(a), nn_wide(b)), eps);
-    return jot_leave(ctx, jot_cast(norm_of(d, p, JOT_DIMS(last), false), dtype));
+    return jot_leave(ctx, jot_cast(norm_of(d, p, JOT_DIMS(last)), dtype));
 }
 
 /* v, or eps where v is less */
@@ -92,14 +91,14 @@ jot_cosine_similarity(jot_Var a, jot_Var b, int dim, double eps)
     jot_push(ctx);
     a = nn_wide(a);
     b = nn_wide(b);
-    jot_Ints over = JOT_DIMS(dim);
-    jot_Var na = norm_least(norm_of(a, 2, over, false), eps);
-    jot_Var nb = norm_least(norm_of(b, 2, over, false), eps);
+    jot_Dims over = JOT_DIMS(dim);
+    jot_Var na = norm_least(norm_of(a, 2, over), eps);
+    jot_Var nb = norm_least(norm_of(b, 2, over), eps);
     return jot_leave(ctx, jot_cast(jot_div(jot_sum(jot_mul(a, b), over), jot_mul(na, nb)), dtype));
 }
 
 jot_Var
-jot_normalize(jot_Var x, double p, int dim, double eps)
+jot_normalize(jot_Var x, int dim, double p, double eps)
 {
     static const char op[] = "normalize";
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op) ||
@@ -107,7 +106,7 @@ jot_normalize(jot_Var x, double p, int dim, double eps)
         return nn_poison(x.ctx);
     jot_push(x.ctx);
     jot_Var wide = nn_wide(x);
-    jot_Var y = jot_div(wide, norm_least(norm_of(wide, p, JOT_DIMS(dim), true), eps));
+    jot_Var y = jot_div(wide, norm_least(norm_of(wide, p, JOT_KEEP(dim)), eps));
     return jot_leave(x.ctx, jot_cast(y, nn_float_of(jot_dtype(x))));
 }
 
@@ -139,7 +138,8 @@ jot_weight_norm(jot_Var v, jot_Var g, int dim)
     jot_push(ctx);
     jot_Var wide = nn_wide(v);
     jot_Ints others = norm_others(v, dim, dims);
-    jot_Var k = jot_div(nn_wide(g), others.n ? norm_of(wide, 2, others, false) : jot_abs(wide));
+    jot_Dims over = jot_dims(others.n, others.v, false);
+    jot_Var k = jot_div(nn_wide(g), others.n ? norm_of(wide, 2, over) : jot_abs(wide));
     jot_Var y = jot_mul(wide, jot_broadcast(k, jot_shape(v), others));
     return jot_leave(ctx, jot_cast(y, nn_float_of(jot_dtype(v))));
 }
@@ -147,7 +147,7 @@ jot_weight_norm(jot_Var v, jot_Var g, int dim)
 static jot_Var
 norm_unit(jot_Var x, double eps)
 {
-    return jot_div(x, norm_least(norm_of(x, 2, JOT_DIMS(0), true), eps));
+    return jot_div(x, norm_least(norm_of(x, 2, JOT_KEEP(0)), eps));
 }
 
 /* w / s, s = u (W v): power iteration turns u and v towards the directions of the largest singular
@@ -186,32 +186,30 @@ jot_spectral_norm(jot_Var w, jot_Var *u, int iterations, double eps)
 
 /* In the caller's scope: squared deviations over n - correction, as wide as they are summed. */
 static jot_Var
-norm_variance(jot_Var x, jot_Ints dims, double correction, bool keep)
+norm_variance(jot_Var x, jot_Dims dims, double correction)
 {
     jot_Var y = jot_variance(nn_wide(x), dims);
     double n = jot_nelem(y) > 0 ? (double)(jot_nelem(x) / jot_nelem(y)) : 1, left = n - correction;
-    if (keep)
-        y = jot_reshape(y, jot_shape(jot_reduce(JOT_ADD, nn_wide(x), dims, true)));
     return jot_scale(y, left > 0 ? n / left : nn_nan());
 }
 
 jot_Var
-jot_variance_of(jot_Var x, jot_Ints dims, double correction, bool keep)
+jot_variance_of(jot_Var x, jot_Dims dims, double correction)
 {
     if (!jot_check(x.ctx, x, "variance_of", "x"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    return jot_leave(x.ctx, jot_cast(norm_variance(x, dims, correction, keep),
+    return jot_leave(x.ctx, jot_cast(norm_variance(x, dims, correction),
                                      nn_float_of(jot_dtype(x))));
 }
 
 jot_Var
-jot_std(jot_Var x, jot_Ints dims, double correction, bool keep)
+jot_std(jot_Var x, jot_Dims dims, double correction)
 {
     if (!jot_check(x.ctx, x, "std", "x"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    return jot_leave(x.ctx, jot_cast(norm_root(norm_variance(x, dims, correction, keep)),
+    return jot_leave(x.ctx, jot_cast(norm_root(norm_variance(x, dims, correction)),
                                      nn_float_of(jot_dtype(x))));
 }
 

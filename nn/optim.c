@@ -470,20 +470,23 @@ optim_build(OptimRecord *o, const jot_Var *grads)
 }
 
 bool
-jot_step(jot_Optim optim, const jot_Var *grads)
+jot_step(jot_Optim optim, jot_Vars grads)
 {
     OptimRecord *o = optim_record(optim, "step");
     bool fine = o != NULL;
     if (!o)
         return false;
-    if (o->n && !grads)
+    if (grads.n != o->n)
+        return jot_raise(o->ctx, JOT_ERANGE, "step: grads: %d asked, one for each parameter, %d "
+                         "found", o->n, grads.n), false;
+    if (o->n && !grads.v)
         return jot_raise(o->ctx, JOT_EUSE, "step: grads is NULL"), false;
     for (int k = 0; k < o->n && fine; k++)
-        fine = optim_grad_ok(o, k, grads[k]);
+        fine = optim_grad_ok(o, k, grads.v[k]);
     if (!fine)
         return false;
     jot_push(o->ctx);
-    fine = optim_build(o, grads);
+    fine = optim_build(o, grads.v);
     jot_pop(o->ctx);
     return fine;
 }
@@ -493,7 +496,7 @@ jot_set_lr(jot_Optim optim, double lr)
 {
     OptimRecord *o = optim_record(optim, "set_lr");
     if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, false))
-        jot_set(o->lr, &lr);
+        jot_set(o->lr, &lr, sizeof lr);
 }
 
 void

@@ -11,6 +11,13 @@ static const char *const nn_axis[JOT_MAX_RANK] = {
     "i8", "i9", "i10", "i11", "i12", "i13", "i14", "i15"
 };
 
+/* Whether an operand that may be left out is there. */
+static inline bool
+nn_given(jot_Var v)
+{
+    return v.ctx != NULL;
+}
+
 static inline bool
 nn_rank_is(jot_Ctx *ctx, jot_Var v, int rank, const char *op, const char *arg, const char *shape)
 {
@@ -218,6 +225,19 @@ static inline jot_Var
 nn_wide(jot_Var x)
 {
     return jot_cast(x, jot_dtype(x) == JOT_F64 ? JOT_F64 : JOT_F32);
+}
+
+/* Products to be summed up: of integers as wide as their sum is, so that none wraps around. */
+static inline jot_Var
+nn_terms(jot_Var a, jot_Var b)
+{
+    jot_DType dtype = jot_promote(jot_dtype(a), jot_dtype(b));
+    if (dtype < JOT_F16) {
+        dtype = dtype >= JOT_U8 ? JOT_U64 : JOT_I64;
+        a = jot_cast(a, dtype);
+        b = jot_cast(b, dtype);
+    }
+    return jot_mul(a, b);
 }
 
 static inline jot_Var

@@ -26,8 +26,8 @@ jot_cross(jot_Var a, jot_Var b, int dim)
         return jot_raise(ctx, JOT_ESHAPE, "%s: a: extent 3 asked (dimension %d), %lld found", op,
                          dim, (long long)jot_extent(a, dim));
     jot_push(ctx);
-    jot_Var one = jot_mul(jot_roll(a, -1, dim), jot_roll(b, -2, dim));
-    return jot_leave(ctx, jot_sub(one, jot_mul(jot_roll(a, -2, dim), jot_roll(b, -1, dim))));
+    jot_Var one = jot_mul(jot_roll(a, dim, -1), jot_roll(b, dim, -2));
+    return jot_leave(ctx, jot_sub(one, jot_mul(jot_roll(a, dim, -2), jot_roll(b, dim, -1))));
 }
 
 /* Every element of a times all of b: in each dimension i of the result, a's is i / n and b's i % n,
@@ -79,7 +79,7 @@ jot_cdist(jot_Var a, jot_Var b, double p)
                          op, (long long)jot_extent(a, -1), (long long)jot_extent(b, -1));
     jot_push(ctx);
     jot_Var d = jot_sub(jot_unsqueeze(a, ra - 1), jot_unsqueeze(b, rb - 2));
-    return jot_leave(ctx, jot_vector_norm(d, p, JOT_DIMS(-1), false));
+    return jot_leave(ctx, jot_vector_norm(d, JOT_DIMS(-1), p));
 }
 
 /* |a - b| <= atol + rtol |b|, or equal (infinities), or both NaN */

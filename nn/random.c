@@ -41,12 +41,12 @@ random_gumbel(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape)
 static jot_Var
 random_largest(jot_Var x, int dim)
 {
-    jot_Var at = jot_unsqueeze(jot_argmax(x, dim), dim);
+    jot_Var at = jot_unsqueeze(jot_argmax(x, JOT_DIMS(dim)), dim);
     return jot_cast(jot_eq(at, jot_iota(x.ctx, JOT_I64, jot_shape(x), dim)), jot_dtype(x));
 }
 
 jot_Var
-jot_gumbel_softmax(jot_Var logits, double tau, bool hard, int dim)
+jot_gumbel_softmax(jot_Var logits, int dim, double tau, bool hard)
 {
     static const char op[] = "gumbel_softmax";
     jot_Ctx *ctx = logits.ctx;
@@ -115,7 +115,7 @@ jot_categorical(jot_Var logits, int dim)
     jot_push(logits.ctx);
     jot_Var wide = nn_wide(logits);
     jot_Var noise = random_gumbel(logits.ctx, jot_dtype(wide), jot_shape(wide));
-    return jot_leave(logits.ctx, jot_argmax(jot_add(wide, noise), dim));
+    return jot_leave(logits.ctx, jot_argmax(jot_add(wide, noise), JOT_DIMS(dim)));
 }
 
 /* Phi(x) = erfc(-x / sqrt 2) / 2, of a number that is known now */

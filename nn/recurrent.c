@@ -55,16 +55,16 @@ rnn_check(Rnn *r, jot_Ctx *ctx, jot_Var x, jot_Var h)
     return rnn_shape(ctx, h, r->b, r->h, r->op, "h")
         && rnn_shape(ctx, w->in, jot_extent(x, 2), k, r->op, "in")
         && rnn_shape(ctx, w->state, r->h, k, r->op, "state")
-        && (!w->bias_in.ctx || rnn_shape(ctx, w->bias_in, -1, k, r->op, "bias_in"))
-        && (!w->bias_state.ctx || rnn_shape(ctx, w->bias_state, -1, k, r->op, "bias_state"))
-        && (!w->lengths || (rnn_shape(ctx, *w->lengths, -1, r->b, r->op, "lengths")
-                            && nn_integer(*w->lengths, r->op, "lengths")));
+        && (!nn_given(w->bias_in) || rnn_shape(ctx, w->bias_in, -1, k, r->op, "bias_in"))
+        && (!nn_given(w->bias_state) || rnn_shape(ctx, w->bias_state, -1, k, r->op, "bias_state"))
+        && (!nn_given(w->lengths) || (rnn_shape(ctx, w->lengths, -1, r->b, r->op, "lengths")
+                                      && nn_integer(w->lengths, r->op, "lengths")));
 }
 
 static jot_Var
 rnn_product(jot_Var x, jot_Var w, jot_Var bias)
 {
-    return bias.ctx ? jot_linear(x, w, bias) : jot_matmul(x, w);
+    return nn_given(bias) ? jot_linear(x, w, bias) : jot_matmul(x, w);
 }
 
 /* Gate number k of gates (b, gates * h). */
@@ -114,9 +114,9 @@ rnn_steps(const Rnn *r, jot_Var x, jot_Var *h, jot_Var *c, jot_Var *ys)
         jot_Var next = r->gates == RNN_GATES ? rnn_cell(r, now, *h)
                      : r->gates == GRU_GATES ? gru_cell(r, now, *h)
                                              : lstm_cell(r, now, *h, &cell);
-        if (r->w->lengths) {
+        if (nn_given(r->w->lengths)) {
             jot_Var at = jot_full_int(ctx, JOT_I64, JOT_SHAPE(), t);
-            jot_Var on = jot_unsqueeze(jot_lt(at, jot_cast(*r->w->lengths, JOT_I64)), 1);
+            jot_Var on = jot_unsqueeze(jot_lt(at, jot_cast(r->w->lengths, JOT_I64)), 1);
             ys[t] = jot_where(on, next, nn_zero(next));
             next = jot_where(on, next, *h);
             cell = c ? jot_where(on, cell, *c) : cell;
@@ -136,7 +136,7 @@ rnn_run(Rnn *r, jot_Var x, jot_Var *h, jot_Var *c)
     jot_Ctx *ctx = jot_ctx_of(h ? JOT_VARS(x, *h) : JOT_VARS(x));
     if (!h || !r->w)
         return jot_raise(ctx, JOT_EUSE, "%s: %s asked, none found", r->op,
-                         h ? "a cell" : "a state");
+                         h ? "a cell's weights" : "a state");
     if (!rnn_check(r, ctx, x, *h) || (c && !rnn_shape(ctx, *c, r->b, r->h, r->op, "c")))
         return nn_poison(ctx);
     if (r->t < 1 || r->t > 1 << 20)

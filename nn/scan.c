@@ -36,10 +36,10 @@ static jot_Var
 scan_reduce(const Scan *s, jot_Var t, int dim)
 {
     if (!s->log)
-        return jot_reduce(s->op, t, JOT_DIMS(dim), false);
-    jot_Var m = jot_stop_grad(jot_reduce(JOT_MAX, t, JOT_DIMS(dim), true));
+        return jot_reduce(s->op, t, JOT_DIMS(dim));
+    jot_Var m = jot_stop_grad(jot_reduce(JOT_MAX, t, JOT_KEEP(dim)));
     m = jot_where(jot_isinf(m), nn_zero(m), m);
-    jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(t, m)), JOT_DIMS(dim), false);
+    jot_Var sum = jot_reduce(JOT_ADD, jot_exp(jot_sub(t, m)), JOT_DIMS(dim));
     jot_Var none = jot_eq(sum, nn_zero(sum)), least = nn_number(sum, s->identity);
     sum = jot_where(none, nn_number(sum, 1), sum);
     return jot_where(none, least, jot_add(jot_log(sum), jot_squeeze(m, dim)));
@@ -80,7 +80,7 @@ scan_run(const Scan *s, jot_Var x)
     Scan before = *s;
     before.exclusive = true;
     if (all > n)
-        x = jot_pad(x, JOT_DIMS(0, 0, 0), JOT_DIMS(0, all - n, 0), s->identity);
+        x = jot_pad(x, JOT_INTS(0, 0, 0), JOT_INTS(0, all - n, 0), s->identity);
     x = jot_reshape(x, JOT_SHAPE(outer, blocks, SCAN_BLOCK, inner));
     jot_Var sums = scan_run(&before, scan_reduce(s, x, 2));
     jot_Var y = scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x));

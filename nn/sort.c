@@ -135,10 +135,10 @@ sort_rows(jot_Var x, bool descending)
     jot_Var out[5];
     jot_CodeScalar scalars[3] = {{"down", descending}, {"rows", (double)jot_extent(x, 0)},
                                  {"n", (double)jot_extent(x, 1)}};
-    jot_CodeOut outs[5] = {{"y", JOT_I64, {0, NULL}, -1},
-                           {"key_a", JOT_U32, {0, NULL}, -1}, {"key_b", JOT_U32, {0, NULL}, -1},
-                           {"place_a", JOT_U32, {0, NULL}, -1},
-                           {"place_b", JOT_U32, {0, NULL}, -1}};
+    jot_CodeOut outs[5] = {{"y", JOT_I64, {0, NULL}, NULL},
+                           {"key_a", JOT_U32, {0, NULL}, NULL}, {"key_b", JOT_U32, {0, NULL}, NULL},
+                           {"place_a", JOT_U32, {0, NULL}, NULL},
+                           {"place_b", JOT_U32, {0, NULL}, NULL}};
     jot_Code code = {.name = "argsort", .inputs = 1, .in_names = in_names, .outputs = 5,
                      .out = outs, .scalars = 3, .scalar = scalars, .parallel = "x_0"};
     x = jot_cast(x, sort_dtype(jot_dtype(x)));
@@ -231,7 +231,7 @@ jot_ranks(jot_Var x, int dim)
 }
 
 bool
-jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values, jot_Var *positions)
+jot_topk(jot_Var x, int dim, int64_t k, bool largest, jot_Var *values, jot_Var *positions)
 {
     if (!values || !positions)
         return jot_raise(x.ctx, JOT_EUSE, "topk: values and positions: places for two results "
@@ -259,12 +259,13 @@ jot_topk(jot_Var x, int64_t k, int dim, bool largest, jot_Var *values, jot_Var *
     return false;
 }
 
-/* The element at `place` of the order, which may lie between two; NaN where there is one. */
+/* The element at part q of the order along dim, which may lie between two, or (down) the one below;
+ * NaN where there is one. In the caller's scope, and in the shape of nn_three. */
 static jot_Var
-sort_between(jot_Var x, int dim, double place)
+sort_between(jot_Var x, int dim, double q, bool down)
 {
-    int64_t n = jot_extent(x, dim), low = (int64_t)place;
-    double part = place - (double)low;
+    int64_t n = jot_extent(x, dim), low = down ? (n - 1) / 2 : (int64_t)(q * (double)(n - 1));
+    double part = down ? 0 : q * (double)(n - 1) - (double)low;
     jot_Var t = nn_three(x, dim), order = sort_order(t, false), y;
     jot_Var last = sort_take(t, jot_narrow(order, 1, n - 1, 1));
     y = sort_take(t, jot_narrow(order, 1, low, 1));
@@ -272,40 +273,85 @@ sort_between(jot_Var x, int dim, double place)
         jot_Var next = sort_take(t, jot_narrow(order, 1, low + 1, 1));
         y = jot_add(y, jot_scale(jot_sub(next, y), part));
     }
-    return sort_leave(x, jot_where(jot_isnan(last), jot_cast(last, jot_dtype(y)), y), dim, false);
+    return jot_where(jot_isnan(last), jot_cast(last, jot_dtype(y)), y);
 }
 
-static bool
-sort_some(jot_Var x, int *dim, const char *op)
+/* What is left of the dimensions of x when dims are reduced, and which they are: all, first of the
+ * others and then of these, in order. How many are reduced; -1 after a failure. */
+static int
+sort_dims(jot_Var x, jot_Dims dims, const char *op, int64_t *order, jot_Ints *left, int64_t *ext)
 {
-    if (!sort_check(x, dim, op))
-        return false;
-    if (jot_extent(x, *dim) > 0)
-        return true;
-    jot_raise(x.ctx, JOT_ESHAPE, "%s: x: at least 1 element asked (dimension %d), 0 found", op,
-              *dim);
-    return false;
+    int rank = jot_rank(x), n = 0, first;
+    bool gone[JOT_MAX_RANK] = {false};
+    if (dims.n > 0 && !dims.v)
+        return jot_raise(x.ctx, JOT_EUSE, "%s: dims: a list asked, none found", op), -1;
+    for (int k = 0; k < dims.n; k++) {
+        int d = dims.v[k] < -rank || dims.v[k] >= rank ? rank : (int)dims.v[k];
+        if (!nn_dim(x, &d, op))
+            return -1;
+        if (gone[d])
+            return jot_raise(x.ctx, JOT_ERANGE, "%s: dims: %d is given twice", op, d), -1;
+        gone[d] = true;
+    }
+    for (int d = 0; d < rank; d++)
+        n += gone[d] = gone[d] || dims.n < 0;
+    first = rank - n;
+    *left = jot_ints(0, ext);
+    for (int d = 0, kept = 0; d < rank; d++) {
+        order[gone[d] ? first++ : kept++] = d;
+        if (!gone[d] || dims.keep)
+            ext[left->n++] = gone[d] ? 1 : jot_extent(x, d);
+    }
+    return n;
 }
 
-jot_Var
-jot_median(jot_Var x, int dim)
+/* Several dimensions become the last one before they are sorted, one stays where it is. */
+static jot_Var
+sort_over(jot_Var x, jot_Dims dims, double q, bool down, const char *op)
 {
-    if (!sort_some(x, &dim, "median"))
+    int64_t order[JOT_MAX_RANK], ext[JOT_MAX_RANK], merged[JOT_MAX_RANK + 1];
+    jot_Ints left;
+    if (!jot_check(x.ctx, x, op, "x"))
+        return nn_poison(x.ctx);
+    int n = sort_dims(x, dims, op, order, &left, ext), at = jot_rank(x) - n, dim = at;
+    if (n < 0)
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    return sort_between(x, dim, (double)((jot_extent(x, dim) - 1) / 2));
+    merged[at] = 1;
+    for (int k = 0; k < at + n; k++)
+        if (k < at)
+            merged[k] = jot_extent(x, (int)order[k]);
+        else
+            merged[at] *= jot_extent(x, (int)order[k]);
+    jot_Var y = x;
+    if (n == 1)
+        dim = (int)order[at];
+    else
+        y = jot_reshape(jot_transpose(x, jot_ints(at + n, order)), jot_ints(at + 1, merged));
+    if (!sort_check(y, &dim, op))
+        return jot_leave(x.ctx, nn_poison(x.ctx));
+    if (!jot_extent(y, dim))
+        return jot_leave(x.ctx, jot_raise(x.ctx, JOT_ESHAPE, "%s: x: at least 1 element asked in "
+                                          "what is reduced, 0 found", op));
+    return jot_leave(x.ctx, jot_reshape(sort_between(y, dim, q, down), left));
 }
 
 jot_Var
-jot_quantile(jot_Var x, double q, int dim)
+jot_median(jot_Var x, jot_Dims dims)
 {
-    if (!sort_some(x, &dim, "quantile"))
+    return sort_over(x, dims, 0, true, "median");
+}
+
+jot_Var
+jot_quantile(jot_Var x, jot_Dims dims, double q)
+{
+    if (!jot_check(x.ctx, x, "quantile", "x"))
         return nn_poison(x.ctx);
     if (!(q >= 0 && q <= 1))
         return jot_raise(x.ctx, JOT_ERANGE, "quantile: q: 0..1 asked, %g found", q);
     jot_push(x.ctx);
-    x = jot_cast(x, nn_float_of(jot_dtype(x)));
-    return sort_between(x, dim, q * (double)(jot_extent(x, dim) - 1));
+    return jot_leave(x.ctx, sort_over(jot_cast(x, nn_float_of(jot_dtype(x))), dims, q, false,
+                                      "quantile"));
 }
 
 jot_Var

@@ -22,37 +22,71 @@ train_all_ok(const jot_Var *v, int n, const char *op, const char *arg, jot_Ctx *
     return n > 0;
 }
 
+static bool
+train_clip_ok(jot_Vars grads, double most, const jot_Var *clipped, const char *op, jot_Ctx **ctx)
+{
+    if (!train_all_ok(grads.v, grads.n, op, "grads", ctx))
+        return false;
+    if (!clipped)
+        jot_raise(*ctx, JOT_EUSE, "%s: clipped: room for %d handles asked, none found", op,
+                  grads.n);
+    return clipped && nn_least(*ctx, most, 0, op, "most");
+}
+
+/* Out of the scope that began with jot_push, and into `clipped`: all or none. */
+static bool
+train_clip_leave(jot_Ctx *ctx, jot_Var room, int n, bool ok, jot_Var *clipped)
+{
+    jot_Var *next = nn_handles(room);
+    int kept = 0;
+    ok = ok && next;
+    for (int k = 0; k < n && ok; k++)
+        ok = jot_ok(next[k]);
+    for (; kept < n && ok; kept += ok)
+        ok = jot_ok(next[kept] = jot_keep(next[kept]));
+    for (int k = 0; k < kept; k++)
+        if (ok)
+            clipped[k] = next[k];
+        else
+            jot_free(next[k]);
+    jot_free(room);
+    jot_pop(ctx);
+    return ok;
+}
+
 jot_Var
-jot_clip_grad_norm(jot_Var *grads, int n, double most)
+jot_clip_grad_norm(jot_Vars grads, double most, jot_Var *clipped)
 {
     jot_Ctx *ctx;
-    if (!train_all_ok(grads, n, "clip_grad_norm", "grads", &ctx))
+    if (!train_clip_ok(grads, most, clipped, "clip_grad_norm", &ctx))
         return nn_poison(ctx);
-    if (!(most >= 0))
-        return jot_raise(ctx, JOT_ERANGE, "clip_grad_norm: most: at least 0 asked, %g found", most);
     jot_push(ctx);
-    jot_Var sum = jot_sum(jot_square(nn_wide(grads[0])), JOT_ALL_DIMS);
-    for (int k = 1; k < n; k++)
-        sum = jot_add(sum, jot_sum(jot_square(nn_wide(grads[k])), JOT_ALL_DIMS));
+    jot_Var room = nn_room(ctx, grads.n), *next = nn_handles(room);
+    jot_Var sum = jot_sum(jot_square(nn_wide(grads.v[0])), JOT_ALL_DIMS);
+    for (int k = 1; k < grads.n; k++)
+        sum = jot_add(sum, jot_sum(jot_square(nn_wide(grads.v[k])), JOT_ALL_DIMS));
     jot_Var norm = jot_sqrt(sum), one = nn_number(norm, 1);
     jot_Var times = jot_minimum(one, jot_div(jot_scale(one, most), jot_offset(norm, 1e-6)));
-    for (int k = 0; k < n; k++) /* kept beyond this scope, in the caller's */
-        grads[k] = jot_keep(jot_mul(grads[k], jot_cast(times, jot_dtype(grads[k]))));
-    return jot_leave(ctx, norm);
+    for (int k = 0; k < grads.n && next; k++)
+        next[k] = jot_mul(grads.v[k], jot_cast(times, jot_dtype(grads.v[k])));
+    norm = jot_keep(norm);
+    if (train_clip_leave(ctx, room, grads.n, jot_ok(norm), clipped))
+        return norm;
+    jot_free(norm);
+    return nn_poison(ctx);
 }
 
 bool
-jot_clip_grad_value(jot_Var *grads, int n, double most)
+jot_clip_grad_value(jot_Vars grads, double most, jot_Var *clipped)
 {
     jot_Ctx *ctx;
-    bool ok = train_all_ok(grads, n, "clip_grad_value", "grads", &ctx);
-    if (ok && !(most >= 0)) {
-        jot_raise(ctx, JOT_ERANGE, "clip_grad_value: most: at least 0 asked, %g found", most);
+    if (!train_clip_ok(grads, most, clipped, "clip_grad_value", &ctx))
         return false;
-    }
-    for (int k = 0; k < n && ok; k++)
-        ok = jot_ok(grads[k] = jot_clamp(grads[k], -most, most));
-    return ok;
+    jot_push(ctx);
+    jot_Var room = nn_room(ctx, grads.n), *next = nn_handles(room);
+    for (int k = 0; k < grads.n && next; k++)
+        next[k] = jot_clamp(grads.v[k], -most, most);
+    return train_clip_leave(ctx, room, grads.n, true, clipped);
 }
 
 /* ---- parameters ---- */
@@ -187,7 +221,7 @@ jot_lr_plateau(jot_Plateau *p, double loss)
 
 /* f of the inputs, weighted so that each element of it counts by another number. */
 static jot_Var
-train_weighed(jot_GradFn *f, void *user, const jot_Var *in)
+train_weighed(jot_GradFn *f, void *user, jot_Vars in)
 {
     jot_Var y = f(user, in);
     jot_Var w = jot_reshape(jot_arange(y.ctx, JOT_F64, 0, 0.61803398874989485, jot_nelem(y)),
@@ -197,7 +231,7 @@ train_weighed(jot_GradFn *f, void *user, const jot_Var *in)
 }
 
 static double
-train_value(jot_GradFn *f, void *user, const jot_Var *in, jot_Ctx *ctx)
+train_value(jot_GradFn *f, void *user, jot_Vars in, jot_Ctx *ctx)
 {
     jot_push(ctx);
     double value = jot_item(train_weighed(f, user, in));
@@ -207,20 +241,21 @@ train_value(jot_GradFn *f, void *user, const jot_Var *in, jot_Ctx *ctx)
 
 /* The elements of in[k], one after the other a little more and a little less. */
 static bool
-train_check_one(jot_GradFn *f, void *user, const jot_Var *in, int k, const double *slope,
+train_check_one(jot_GradFn *f, void *user, jot_Vars in, int k, const double *slope,
                 double eps, double tolerance)
 {
-    jot_Ctx *ctx = in[k].ctx;
-    jot_Var copy = jot_param(ctx, JOT_F64, jot_shape(in[k]), jot_data(in[k]));
+    jot_Ctx *ctx = in.v[k].ctx;
+    jot_Var copy = jot_param(ctx, JOT_F64, jot_shape(in.v[k]), jot_data(in.v[k]));
     double *x = (double *)(uintptr_t)jot_data(copy); /* nobody else has this parameter */
+    size_t nbytes = (size_t)jot_nelem(copy) * sizeof *x;
     bool ok = x != NULL;
     for (int64_t i = 0; i < jot_nelem(copy) && ok; i++) {
         double was = x[i], up, down, difference, off;
         x[i] = was + eps;
-        ok = jot_set(in[k], x);
+        ok = jot_set(in.v[k], x, nbytes);
         up = train_value(f, user, in, ctx);
         x[i] = was - eps;
-        ok = ok && jot_set(in[k], x);
+        ok = ok && jot_set(in.v[k], x, nbytes);
         down = train_value(f, user, in, ctx);
         x[i] = was;
         difference = (up - down) / (2 * eps);
@@ -232,7 +267,7 @@ train_check_one(jot_GradFn *f, void *user, const jot_Var *in, int k, const doubl
                       "differences say %.10g", k, (long long)i, slope[i], difference);
     }
     if (x)
-        jot_set(in[k], x);
+        jot_set(in.v[k], x, nbytes);
     jot_free(copy);
     return ok;
 }
@@ -258,11 +293,11 @@ jot_grad_check(jot_GradFn *f, void *user, jot_Vars in, double eps, double tolera
     if (!ok)
         return false;
     jot_push(ctx);
-    ok = jot_grad(train_weighed(f, user, in.v), in.v, in.n, grads);
+    ok = jot_grad(train_weighed(f, user, in), in, grads);
     ok = ok && jot_run(ctx, jot_vars(in.n, grads));
     for (int k = 0; k < in.n && ok; k++) {
         const double *slope = jot_data(grads[k]);
-        ok = slope && train_check_one(f, user, in.v, k, slope, eps, tolerance);
+        ok = slope && train_check_one(f, user, in, k, slope, eps, tolerance);
     }
     jot_pop(ctx);
     return ok;

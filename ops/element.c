@@ -189,15 +189,15 @@ jot_where(jot_Var condition, jot_Var a, jot_Var b)
     NodeId x[3];
     uint32_t mark;
 
-    if (!ctx || !(x[0] = jot_node_in(ctx, condition, "select", args[0])) ||
-        !(x[1] = jot_node_in(ctx, a, "select", args[1])) ||
-        !(x[2] = jot_node_in(ctx, b, "select", args[2])))
+    if (!ctx || !(x[0] = jot_node_in(ctx, condition, "where", args[0])) ||
+        !(x[1] = jot_node_in(ctx, a, "where", args[1])) ||
+        !(x[2] = jot_node_in(ctx, b, "where", args[2])))
         return JOT_POISON(ctx);
     mark = ctx->loose.n;
     in[0] = JOT_BOOL;
     in[1] = in[2] = jot_promote((jot_DType)jot_node(ctx, x[1])->dtype,
                                 (jot_DType)jot_node(ctx, x[2])->dtype);
-    return jot_maps_done(ctx, element_build(ctx, EW_SELECT, "select", args, 3, x, in), mark);
+    return jot_maps_done(ctx, element_build(ctx, EW_SELECT, "where", args, 3, x, in), mark);
 }
 
 jot_Var

@@ -141,14 +141,14 @@ jot_unsqueeze(jot_Var x, int dim)
     FormsBuilder f;
     int at, k;
 
-    if (!forms_begin(&f, "expand", x))
+    if (!forms_begin(&f, "unsqueeze", x))
         return JOT_POISON(f.ctx);
     at = jot_maps_dim(f.ctx, f.op, dim, f.node->rank + 1);
     if (at < 0)
         return JOT_POISON(f.ctx);
     f.rank = f.node->rank + 1;
     if (f.rank > JOT_MAX_RANK)
-        return jot_raise(f.ctx, JOT_ESHAPE, "expand: x has rank %d, the highest there is",
+        return jot_raise(f.ctx, JOT_ESHAPE, "unsqueeze: x has rank %d, the highest there is",
                          JOT_MAX_RANK);
     f.ext[at] = 1;
     for (k = 0; k < f.node->rank; k++) {

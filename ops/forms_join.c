@@ -145,10 +145,10 @@ jot_Var
 jot_take(jot_Var x, jot_Var index, int asked)
 {
     jot_Ctx *ctx = x.ctx ? x.ctx : index.ctx;
-    NodeId from = ctx ? jot_node_in(ctx, x, "gather", "x") : 0;
-    NodeId at = from ? jot_node_in(ctx, index, "gather", "index") : 0;
+    NodeId from = ctx ? jot_node_in(ctx, x, "take", "x") : 0;
+    NodeId at = from ? jot_node_in(ctx, index, "take", "index") : 0;
     uint32_t mark = at ? ctx->loose.n : 0;
-    int dim = at ? jot_maps_dim(ctx, "gather", asked, jot_node(ctx, from)->rank) : -1, k, n = 0;
+    int dim = at ? jot_maps_dim(ctx, "take", asked, jot_node(ctx, from)->rank) : -1, k, n = 0;
     Ix map[JOT_MAX_RANK], axes[JOT_MAX_RANK];
     int64_t ext[2 * JOT_MAX_RANK], nelem;
     const Node *a, *b;
@@ -159,7 +159,7 @@ jot_take(jot_Var x, jot_Var index, int asked)
     a = jot_node(ctx, from);
     b = jot_node(ctx, at);
     if (jot_dtype_class((jot_DType)b->dtype) != CLASS_INT)
-        return jot_raise(ctx, JOT_EDTYPE, "gather: index is %s; an integer dtype is needed",
+        return jot_raise(ctx, JOT_EDTYPE, "take: index is %s; an integer dtype is needed",
                          jot_dtype_name((jot_DType)b->dtype));
     for (k = 0; k < a->rank + b->rank - 1; k++) {
         bool inside = k >= dim && k < dim + b->rank;
@@ -168,7 +168,7 @@ jot_take(jot_Var x, jot_Var index, int asked)
         if (inside && k < JOT_MAX_RANK)
             axes[n++] = jot_ix_axis(&ctx->ix, k);
     }
-    if (!jot_shape_ok(ctx, "gather", (jot_DType)a->dtype, k, ext, &nelem))
+    if (!jot_shape_ok(ctx, "take", (jot_DType)a->dtype, k, ext, &nelem))
         return JOT_POISON(ctx);
     for (k = 0; k < a->rank; k++)
         map[k] = k == dim ? jot_ix_load(&ctx->ix, 0, n, axes)

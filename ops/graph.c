@@ -151,8 +151,8 @@ spec_equal(const Node *n, const NodeSpec *s)
     return n->kind == s->kind && n->op == s->op && n->dtype == s->dtype && n->flags == s->flags &&
            n->rank == s->rank && n->ninputs == s->ninputs && n->nindex == s->nindex &&
            n->ncond == s->ncond && n->value.u == s->value.u && n->stream == s->stream &&
-           n->code == s->code && n->also == s->also && spec_same(n->ext, s->ext, s->rank, sizeof *s->ext) &&
-           spec_same_inputs(n, s) &&
+           n->code == s->code && n->also == s->also &&
+           spec_same(n->ext, s->ext, s->rank, sizeof *s->ext) && spec_same_inputs(n, s) &&
            spec_same(n->index, s->index, s->nindex, sizeof *s->index) &&
            spec_same(n->cond, s->cond, s->ncond, sizeof *s->cond);
 }
@@ -354,23 +354,6 @@ jot_node_make(jot_Ctx *ctx, const NodeSpec *spec)
     if (shared && (id = table_find(ctx, spec, hash)))
         return id;
     return node_new(ctx, spec, nelem, hash);
-}
-
-JOT_FN NodeSpec
-jot_node_spec(const Node *n)
-{
-    NodeSpec s = jot_spec_of((NodeKind)n->kind, (jot_DType)n->dtype, n->rank, n->ext);
-
-    s.op = n->op;
-    s.flags = n->flags;
-    s.ninputs = n->ninputs, s.input = n->input;
-    s.nindex = n->nindex, s.index = n->index;
-    s.ncond = n->ncond, s.cond = n->cond;
-    s.value = n->value;
-    s.stream = n->stream;
-    s.code = n->code;
-    s.also = n->also;
-    return s;
 }
 
 JOT_FN NodeSpec

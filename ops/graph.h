@@ -195,7 +195,7 @@ struct jot_Ctx {
     unsigned forks;          /* of the process before it was opened; see jot_home */
     bool forked;             /* this is a child of the process that opened it, and was told so */
     bool running;            /* inside an evaluation (callbacks may not start another) */
-    int building;            /* callbacks of gradients at work, one within the other: they build only */
+    int building;            /* callbacks of gradients at work, one within the other */
     bool unasked;            /* ... that a builder started (JOT_START_NODES): no handle may lose its
                                 value by it */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
@@ -347,7 +347,8 @@ JOT_FN bool jot_map_invert(jot_Ctx *ctx, int in_rank, const int64_t *in_ext, int
 /* ---- walks: topological orders without recursion ---- */
 typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
 /* Everything the roots need, inputs first. Stops at LEAF and at nodes with data when
- * `stop_at_data`; otherwise history is followed, and what nodes stand beside. Sets mark = ctx->walk and at = the position. */
+ * `stop_at_data`; otherwise history is followed, and what nodes stand beside. Sets
+ * mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
 /* Make it the last walk again, after others. */

@@ -14,6 +14,12 @@
 /* ---- one reduction ------------------------------------------------------------------------ */
 
 static bool
+rdims_mask(jot_Ctx *ctx, const char *name, jot_Dims dims, NodeId x, uint32_t *mask)
+{
+    return jot_maps_dims(ctx, name, jot_ints(dims.n, dims.v), jot_node(ctx, x)->rank, mask);
+}
+
+static bool
 rdims_nonempty(jot_Ctx *ctx, const char *name, const Node *x, uint32_t mask)
 {
     char buf[SHAPE_TEXT];
@@ -102,22 +108,22 @@ rdims_node(jot_Ctx *ctx, int op, NodeId x, uint32_t mask, bool keep)
 }
 
 jot_Var
-jot_variance(jot_Var v, jot_Ints dims)
+jot_variance(jot_Var v, jot_Dims dims)
 {
     int op = JOT_MEAN;
     NodeId of = jot_node_of(v, "variance", "x"), x = of;
     jot_Ctx *ctx = v.ctx;
     uint32_t mark = x ? ctx->loose.n : 0, mask;
 
-    if (!x || !jot_maps_dims(ctx, "variance", dims, jot_node(ctx, x)->rank, &mask))
+    if (!x || !rdims_mask(ctx, "variance", dims, x, &mask))
         return JOT_POISON(ctx);
     x = jot_reduce_operand(ctx, "variance", &op, x);
-    x = rdims_node(ctx, REDUCE_VAR, x, mask, false);
+    x = rdims_node(ctx, REDUCE_VAR, x, mask, dims.keep);
     return jot_maps_done(ctx, jot_reduce_result(ctx, JOT_MEAN, of, x), mark);
 }
 
 jot_Var
-jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
+jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Dims dims)
 {
     int op = (int)reduce;
     const char *name = op < 0 || op >= JOT_REDUCE_OPS ? "reduce" : jot_reduce_info[op].name;
@@ -125,59 +131,59 @@ jot_reduce(jot_ReduceOp reduce, jot_Var v, jot_Ints dims, bool keep)
     jot_Ctx *ctx = v.ctx;
     uint32_t mark = x ? ctx->loose.n : 0, mask;
 
-    if (!x || !jot_maps_dims(ctx, name, dims, jot_node(ctx, x)->rank, &mask))
+    if (!x || !rdims_mask(ctx, name, dims, x, &mask))
         return JOT_POISON(ctx);
     if (op < 0 || op >= JOT_REDUCE_OPS)
         return jot_raise(ctx, JOT_ERANGE, "reduce: there is no operator %d", op);
     if ((op == JOT_MAX || op == JOT_MIN) && !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
     x = jot_reduce_operand(ctx, name, &op, x);
-    x = rdims_node(ctx, op, x, mask, keep);
+    x = rdims_node(ctx, op, x, mask, dims.keep);
     return jot_maps_done(ctx, jot_reduce_result(ctx, op, of, x), mark);
 }
 
 /* ---- by name ------------------------------------------------------------------------------ */
 
 jot_Var
-jot_sum(jot_Var x, jot_Ints dims)
+jot_sum(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_ADD, x, dims, false);
+    return jot_reduce(JOT_ADD, x, dims);
 }
 
 jot_Var
-jot_prod(jot_Var x, jot_Ints dims)
+jot_prod(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_MUL, x, dims, false);
+    return jot_reduce(JOT_MUL, x, dims);
 }
 
 jot_Var
-jot_max(jot_Var x, jot_Ints dims)
+jot_max(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_MAX, x, dims, false);
+    return jot_reduce(JOT_MAX, x, dims);
 }
 
 jot_Var
-jot_min(jot_Var x, jot_Ints dims)
+jot_min(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_MIN, x, dims, false);
+    return jot_reduce(JOT_MIN, x, dims);
 }
 
 jot_Var
-jot_mean(jot_Var x, jot_Ints dims)
+jot_mean(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_MEAN, x, dims, false);
+    return jot_reduce(JOT_MEAN, x, dims);
 }
 
 jot_Var
-jot_any(jot_Var x, jot_Ints dims)
+jot_any(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_OR, x, dims, false);
+    return jot_reduce(JOT_OR, x, dims);
 }
 
 jot_Var
-jot_all(jot_Var x, jot_Ints dims)
+jot_all(jot_Var x, jot_Dims dims)
 {
-    return jot_reduce(JOT_AND, x, dims, false);
+    return jot_reduce(JOT_AND, x, dims);
 }
 
 /* ---- the position of the extreme ---------------------------------------------------------- */
@@ -211,7 +217,7 @@ rdims_back(jot_Ctx *ctx, const Node *n, int dim, int64_t count)
  * argmax: NaN wins in max, so where the row has one the hits are its NaNs.
  * argmin: NaN is larger than infinity. It takes part as infinity, n places further back. */
 static NodeId
-rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
+rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim, bool keep)
 {
     const Node *n = jot_node(ctx, x);
     jot_DType dtype = (jot_DType)n->dtype;
@@ -236,7 +242,7 @@ rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
     if (is_float && op == JOT_MAX)
         hit = jot_ew_of(ctx, EW_OR, hit, nan, 0);
     at = jot_ew_of(ctx, EW_SELECT, hit, at, none);
-    at = rdims_node(ctx, JOT_MAX, at, (uint32_t)1 << dim, false);
+    at = rdims_node(ctx, JOT_MAX, at, (uint32_t)1 << dim, keep);
     if (!at)
         return 0;
     n = jot_node(ctx, at);
@@ -248,31 +254,58 @@ rdims_arg(jot_Ctx *ctx, int op, NodeId x, int dim)
     return jot_ew_of(ctx, EW_MOD, at, jot_const_f64(ctx, JOT_I64, n->rank, n->ext, extent / 2), 0);
 }
 
+/* Of several dimensions: of them as one, the last, row by row. */
 static jot_Var
-rdims_arg_var(const char *name, int op, jot_Var v, int asked)
+rdims_arg_merged(int op, jot_Var x, uint32_t mask, bool keep)
+{
+    jot_Ints shape = jot_shape(x);
+    int rank = shape.n, kept = 0, gone = rank - jot_bits_count(mask), last = gone, k;
+    int64_t order[JOT_MAX_RANK], merged[JOT_MAX_RANK], again[JOT_MAX_RANK];
+
+    merged[last] = 1;
+    for (k = 0; k < rank; k++) {
+        bool goes = mask >> k & 1;
+
+        order[goes ? gone++ : kept] = k;
+        again[k] = goes ? 1 : shape.v[k];
+        if (goes)
+            merged[last] *= shape.v[k];
+        else
+            merged[kept++] = shape.v[k];
+    }
+    jot_push(x.ctx);
+    x = jot_reshape(jot_transpose(x, jot_ints(rank, order)), jot_ints(last + 1, merged));
+    x = op == JOT_MAX ? jot_argmax(x, JOT_DIMS(-1)) : jot_argmin(x, JOT_DIMS(-1));
+    return jot_leave(x.ctx, keep ? jot_reshape(x, jot_ints(rank, again)) : x);
+}
+
+static jot_Var
+rdims_arg_var(const char *name, int op, jot_Var v, jot_Dims dims)
 {
     NodeId x = jot_node_of(v, name, "x");
     jot_Ctx *ctx = v.ctx;
-    uint32_t mark = x ? ctx->loose.n : 0;
-    int dim = x ? jot_maps_dim(ctx, name, asked, jot_node(ctx, x)->rank) : -1;
+    uint32_t mark = x ? ctx->loose.n : 0, mask;
 
-    if (dim < 0)
+    if (!x || !rdims_mask(ctx, name, dims, x, &mask) ||
+        !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
-    if (!rdims_nonempty(ctx, name, jot_node(ctx, x), (uint32_t)1 << dim))
-        return JOT_POISON(ctx);
+    if (!mask) /* of one element each */
+        return jot_zeros(ctx, JOT_I64, jot_shape(v));
+    if (mask & (mask - 1))
+        return rdims_arg_merged(op, v, mask, dims.keep);
     if (jot_node(ctx, x)->dtype == JOT_BOOL)
         x = jot_maps_cast(ctx, x, JOT_I32);
-    return jot_maps_done(ctx, x ? rdims_arg(ctx, op, x, dim) : 0, mark);
+    return jot_maps_done(ctx, x ? rdims_arg(ctx, op, x, jot_bits_first(mask), dims.keep) : 0, mark);
 }
 
 jot_Var
-jot_argmax(jot_Var x, int dim)
+jot_argmax(jot_Var x, jot_Dims dims)
 {
-    return rdims_arg_var("argmax", JOT_MAX, x, dim);
+    return rdims_arg_var("argmax", JOT_MAX, x, dims);
 }
 
 jot_Var
-jot_argmin(jot_Var x, int dim)
+jot_argmin(jot_Var x, jot_Dims dims)
 {
-    return rdims_arg_var("argmin", JOT_MIN, x, dim);
+    return rdims_arg_var("argmin", JOT_MIN, x, dims);
 }

@@ -129,7 +129,7 @@ jot_copy(jot_Var v, void *to, size_t nbytes)
 }
 
 bool
-jot_set(jot_Var v, const void *data)
+jot_set(jot_Var v, const void *data, size_t nbytes)
 {
     NodeId id = jot_node_of(v, "set", "v");
     const Node *node = id ? jot_node(v.ctx, id) : NULL;
@@ -138,6 +138,9 @@ jot_set(jot_Var v, const void *data)
 
     if (!node)
         return false;
+    if (nbytes != (size_t)jot_node_nbytes(node))
+        return jot_fail(v.ctx, JOT_ESHAPE, "set: v has %zu bytes, the source %zu",
+                        (size_t)jot_node_nbytes(node), nbytes);
     fresh = jot_array(v.ctx, (jot_DType)node->dtype, jot_ints(node->rank, node->ext), data);
     ok = fresh.slot && jot_assign(v, fresh);
     if (fresh.slot)

@@ -4,9 +4,16 @@
  * Read before: target/target.h. After: backends/host/machine.c, which looks at the machine. */
 #include "target/target.h"
 
-/* bf16: x86's vdpbf16ps, ARM's bfdot. */
+/* bf16: x86's vdpbf16ps, ARM's bfdot. u8i8: x86's vpdpbusd. i8, u8: ARM's sdot, udot. i16: x86's
+ * pmaddwd and vpdpwssd, also of bytes, which are widened where they are packed. */
+#define TARGET_HAS(dtype) (1u << (dtype))
+#define TARGET_SHORT (TARGET_HAS(JOT_I8) | TARGET_HAS(JOT_U8) | TARGET_HAS(JOT_I16))
 const TargetDot jot_target_dots[DOTS] = {
-    { "bf16", JOT_BF16, JOT_BF16, JOT_F32, 2 },
+    { "bf16", TARGET_HAS(JOT_BF16), TARGET_HAS(JOT_BF16), JOT_F32, 2 },
+    { "u8i8", TARGET_HAS(JOT_U8), TARGET_HAS(JOT_I8), JOT_I32, 4 },
+    { "i8", TARGET_HAS(JOT_I8), TARGET_HAS(JOT_I8), JOT_I32, 4 },
+    { "u8", TARGET_HAS(JOT_U8), TARGET_HAS(JOT_U8), JOT_I32, 4 },
+    { "i16", TARGET_SHORT, TARGET_SHORT, JOT_I32, 2 },
 };
 
 JOT_FN void
@@ -63,7 +70,7 @@ jot_target_narrow(Target *target, const char *name)
     target->vectors = v->vectors;
     target->fma = v->fma;
     target->tiles = false;
-    target->dots = 0;
+    target->dots &= 1u << DOT_I16; /* all of these have it */
     return true;
 }
 

@@ -17,10 +17,10 @@
 typedef enum { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, LEVELS } MemoryLevel;
 
 /* What one instruction contracts: it adds, in each lane of 32 bits, the products of `parts`
- * neighbours along the sum to what is there; operands are words of so many elements. A row of
- * jot_target_dots. */
-typedef struct { const char *name; uint8_t a, b, sum; int parts; } TargetDot;
-enum { DOT_BF16, DOTS };
+ * neighbours along the sum to what is there; operands are words of so many elements, each of a
+ * dtype whose bit is in a or b. A row of jot_target_dots: of those that fit the first is taken. */
+typedef struct { const char *name; uint32_t a, b; jot_DType sum; int parts; } TargetDot;
+enum { DOT_BF16, DOT_U8I8, DOT_I8, DOT_U8, DOT_I16, DOTS };
 extern const TargetDot jot_target_dots[DOTS];
 
 typedef struct Target {

@@ -20,7 +20,7 @@ vjp(V y, V dy, int n, const V *wrt, V *g)
     if (jot_ok(dy))
         jot_vjp(JOT_VARS(y), JOT_VARS(dy), jot_vars(n, w), r);
     else
-        jot_grad(y, w, n, r);
+        jot_grad(y, jot_vars(n, w), r);
     for (k = 0; k < n; k++)
         g[order[k]] = r[k];
 }
@@ -98,7 +98,7 @@ g_stride2(V *out, int arg)
 static inline int
 g_broadcast(V *out, int arg)
 {
-    V b = jot_broadcast(IN(64), SH(32, 64), D(0));
+    V b = jot_broadcast(IN(64), SH(32, 64), I(0));
 
     (void)arg;
     BOTH(out[0] = jot_sum(b, D(0)), out[1] = jot_min(b, D(0)));

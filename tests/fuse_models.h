@@ -9,6 +9,7 @@
 typedef jot_Var V;
 #define SH JOT_SHAPE
 #define D JOT_DIMS
+#define I JOT_INTS
 
 static jot_Ctx *ctx;
 static uint64_t rng_state;
@@ -74,9 +75,9 @@ ins(int n, V *v, const jot_Ints *shape)
 }
 
 static V
-keepmean(V x, jot_Ints dims)
+keepmean(V x, jot_Dims dims)
 {
-    return jot_reduce(JOT_MEAN, x, dims, true);
+    return jot_reduce(JOT_MEAN, x, jot_dims(dims.n, dims.v, true));
 }
 
 static V
@@ -113,7 +114,7 @@ listing1(V x, V p)
     V xx, pp;
 
     BOTH(xx = jot_reindex(x, sh, JOT_INDEX("i0", "i4", "i2-i5", "i3-i6")),
-         pp = jot_broadcast(p, sh, D(0, 2, 3)));
+         pp = jot_broadcast(p, sh, I(0, 2, 3)));
     return jot_sum(jot_mul(xx, pp), D(4, 5, 6));
 }
 
@@ -132,7 +133,7 @@ conv_kind(V x, V p, int64_t stride, int64_t pad, ConvKind kind)
     snprintf(row, sizeof row, "i2*%d+i5-%d", (int)stride, (int)pad);
     snprintf(col, sizeof col, "i3*%d+i6-%d", (int)stride, (int)pad);
     BOTH(xx = jot_reindex(x, sh, JOT_INDEX("i0", "i4", row, col)),
-         pp = jot_broadcast(p, sh, D(0, 2, 3)));
+         pp = jot_broadcast(p, sh, I(0, 2, 3)));
     if (kind == CONV_PRODUCT)
         return jot_sum(jot_mul(xx, pp), D(4, 5, 6));
     if (kind == CONV_MAXPLUS)
@@ -165,17 +166,17 @@ maxpool(V x, int64_t k, int64_t s, int64_t pad)
 static V
 softmax(V x)
 {
-    V e = jot_exp(jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, D(-1), true))));
+    V e = jot_exp(jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, JOT_KEEP(-1)))));
 
-    return jot_div(e, jot_reduce(JOT_ADD, e, D(-1), true));
+    return jot_div(e, jot_reduce(JOT_ADD, e, JOT_KEEP(-1)));
 }
 
 static V
 logsoftmax(V x)
 {
-    V z = jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, D(-1), true)));
+    V z = jot_sub(x, jot_stop_grad(jot_reduce(JOT_MAX, x, JOT_KEEP(-1))));
 
-    return jot_sub(z, jot_log(jot_reduce(JOT_ADD, jot_exp(z), D(-1), true)));
+    return jot_sub(z, jot_log(jot_reduce(JOT_ADD, jot_exp(z), JOT_KEEP(-1))));
 }
 
 static V
@@ -201,8 +202,8 @@ norm_axis(V a)
 static V
 channel(V v, V x)
 {
-    return jot_rank(x) == 4 ? jot_broadcast(v, jot_shape(x), D(0, 2, 3))
-                            : jot_broadcast(v, jot_shape(x), D(0));
+    return jot_rank(x) == 4 ? jot_broadcast(v, jot_shape(x), I(0, 2, 3))
+                            : jot_broadcast(v, jot_shape(x), I(0));
 }
 
 static V
@@ -298,8 +299,8 @@ iou(const V *v)
     int k;
 
     for (k = 0; k < 4; k++) {
-        a[k] = jot_broadcast(v[k], sh, D(1));
-        b[k] = jot_broadcast(v[k + 4], sh, D(0));
+        a[k] = jot_broadcast(v[k], sh, I(1));
+        b[k] = jot_broadcast(v[k + 4], sh, I(0));
     }
     BOTH(w = side(a, b, 0), h = side(a, b, 1));
     it = jot_mul(w, h);

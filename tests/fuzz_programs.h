@@ -109,7 +109,7 @@ partner(Prog *p, Val a)
     if (rank && draw(p, 2)) {
         int64_t d = draw(p, rank);
 
-        b.v = jot_reduce(JOT_ADD, a.v, jot_ints(1, &d), true);
+        b.v = jot_reduce(JOT_ADD, a.v, jot_dims(1, &d, true));
         b.bits = a.bits + log2_up(jot_extent(a.v, (int)d));
     }
     return b;
@@ -156,7 +156,7 @@ do_reduce(Prog *p)
     bits = op == 0 ? bits + log2_up(n) : op == 3 ? 99 : op == 4 ? 99 : bits;
     push(p, jot_reduce(op == 0 ? JOT_ADD : op == 1 ? JOT_MAX : op == 2 ? JOT_MIN
                        : op == 3 ? JOT_MUL : JOT_MEAN,
-                       a.v, jot_ints(m, dims), draw(p, 2) != 0), bits, a.real);
+                       a.v, jot_dims(m, dims, draw(p, 2) != 0)), bits, a.real);
 }
 
 static void
@@ -310,7 +310,7 @@ do_product(Prog *p)
     if (jot_rank(a.v) != 2 || !a.real || !b.real)
         return;
     t = jot_rank(b.v) == 2 && jot_extent(b.v, 0) == jot_extent(a.v, 1) ? b.v
-      : jot_transpose(a.v, JOT_DIMS(1, 0));
+      : jot_transpose(a.v, JOT_INTS(1, 0));
     push(p, jot_matmul(a.v, t), a.bits + (t.slot == b.v.slot ? b.bits : a.bits)
          + log2_up(jot_extent(a.v, 1)), true);
 }
@@ -369,14 +369,14 @@ fuzz_program(Prog *p, jot_Ctx *c, uint64_t seed, jot_Var *out)
             loss = jot_add(loss, jot_sum(jot_mul(p->val[i].v, p->val[i].v), JOT_ALL_DIMS));
     for (i = 0; i < 3; i++)
         wrt[i] = p->in[i];
-    if (jot_grad(loss, wrt, 3, out + n)) {
+    if (jot_grad(loss, jot_vars(3, wrt), out + n)) {
         n += 3;
         if (!draw(p, 4)) {
             jot_Var l2 = jot_scalar(c, JOT_F64, 0);
 
             for (i = 0; i < 3; i++)
                 l2 = jot_add(l2, jot_sum(jot_square(out[n - 3 + i]), JOT_ALL_DIMS));
-            if (jot_grad(l2, wrt, 3, out + n))
+            if (jot_grad(l2, jot_vars(3, wrt), out + n))
                 n += 3;
         }
     }

@@ -173,7 +173,7 @@ wide_partner(Prog *p, Val a)
         if (a.real && a.bits < ROUNDS)
             a.bits += log2_up(jot_extent(a.v, (int)d));
         a.mag += log2_up(jot_extent(a.v, (int)d));
-        a.v = jot_reduce(JOT_ADD, a.v, jot_ints(1, &d), true);
+        a.v = jot_reduce(JOT_ADD, a.v, jot_dims(1, &d, true));
         if (a.real && (a.bits > p->cap || a.bits >= ROUNDS))
             a.bits = ROUNDS;
     }
@@ -247,35 +247,35 @@ wide_reduce(Prog *p)
     int64_t dims[JOT_MAX_RANK], n = 1;
     int rank = jot_rank(x), k, m = 0, grow;
     bool keep = draw(p, 2) != 0;
-    jot_Ints list;
+    jot_Dims list;
 
     for (k = 0; k < rank; k++)
         if (draw(p, 2)) {
             dims[m++] = draw(p, 3) ? k : k - rank;
             n *= jot_extent(x, k);
         }
-    list = jot_ints(m, dims);
+    list = jot_dims(m, dims, keep);
     grow = log2_up(n);
     if (!a.real) {
         static const jot_ReduceOp all[] = {JOT_ADD, JOT_MUL, JOT_AND, JOT_OR, JOT_XOR, JOT_BITAND,
                                            JOT_BITOR, JOT_BITXOR, JOT_MAX, JOT_MIN};
 
-        put(p, jot_reduce(all[draw(p, n ? 10 : 8)], x, list, keep), 1, 0);
+        put(p, jot_reduce(all[draw(p, n ? 10 : 8)], x, list), 1, 0);
         return;
     }
     switch (draw(p, exact(a) && n ? 11 : 7)) {
-    case 0: case 1: put(p, jot_reduce(JOT_ADD, x, list, keep), a.bits + grow, a.mag + grow); break;
-    case 2: put(p, jot_reduce(JOT_MEAN, x, list, keep), ROUNDS, a.mag); break;
-    case 3: if (n <= 4) put(p, jot_reduce(JOT_MUL, x, list, keep), ROUNDS, a.mag * 4); break;
+    case 0: case 1: put(p, jot_reduce(JOT_ADD, x, list), a.bits + grow, a.mag + grow); break;
+    case 2: put(p, jot_reduce(JOT_MEAN, x, list), ROUNDS, a.mag); break;
+    case 3: if (n <= 4) put(p, jot_reduce(JOT_MUL, x, list), ROUNDS, a.mag * 4); break;
     case 4:
         if (n > 1 && 2 * a.mag < p->room)
             put(p, jot_variance(x, list), ROUNDS, 2 * a.mag + 1);
         break;
     case 5: if (rank) put(p, jot_softmax(x, draw(p, rank)), ROUNDS, 0); break;
     case 6: if (rank) put(p, jot_log_softmax(x, draw(p, rank)), ROUNDS, a.mag + 4); break;
-    case 7: put(p, jot_reduce(JOT_MAX, x, list, keep), a.bits, a.mag); break;
-    case 8: put(p, jot_reduce(JOT_MIN, x, list, keep), a.bits, a.mag); break;
-    case 9: if (rank && jot_nelem(x)) put(p, jot_argmax(x, draw(p, rank)), 1, 0); break;
+    case 7: put(p, jot_reduce(JOT_MAX, x, list), a.bits, a.mag); break;
+    case 8: put(p, jot_reduce(JOT_MIN, x, list), a.bits, a.mag); break;
+    case 9: if (rank && jot_nelem(x)) put(p, jot_argmax(x, JOT_DIMS(draw(p, rank))), 1, 0); break;
     default: put(p, draw(p, 2) ? jot_any(x, list) : jot_all(x, list), 1, 0);
     }
 }
@@ -595,7 +595,7 @@ fuzz_wide(Prog *p, jot_Ctx *c, uint64_t seed, bool all64, jot_Var *out)
             v = draw(p, 2) ? jot_mul(v, v) : jot_scale(v, 1.5);
             loss = jot_add(loss, jot_sum(v, JOT_ALL_DIMS));
         }
-    if (jot_grad(loss, p->in, 5, out + n)) {
+    if (jot_grad(loss, jot_vars(5, p->in), out + n)) {
         n += 5;
         if (!draw(p, 4) && !p->user) { /* whose slopes have none */
             jot_Var l2 = jot_scalar(c, float_of(p, JOT_F32), 0);
@@ -605,7 +605,7 @@ fuzz_wide(Prog *p, jot_Ctx *c, uint64_t seed, bool all64, jot_Var *out)
 
                 l2 = jot_add(l2, jot_sum(jot_square(t), JOT_ALL_DIMS));
             }
-            if (jot_grad(l2, p->in, 5, out + n))
+            if (jot_grad(l2, jot_vars(5, p->in), out + n))
                 n += 5;
         }
     }

@@ -69,7 +69,8 @@ net_step(jot_Ctx *c, const Net *n, int extra)
     while (extra--)
         out = jot_stop_fuse(jot_sin(out));
     loss = jot_mse(out, n->y);
-    ok = jot_grad(loss, n->w, 2, g) && jot_assign(n->w[0], jot_sub(n->w[0], jot_scale(g[0], 0.1)))
+    ok = jot_grad(loss, jot_vars(2, n->w), g) && jot_assign(n->w[0],
+                                                            jot_sub(n->w[0], jot_scale(g[0], 0.1)))
       && jot_assign(n->w[1], jot_sub(n->w[1], jot_scale(g[1], 0.1)));
     value = ok ? jot_item(loss) : NAN;
     jot_pop(c);

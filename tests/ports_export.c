@@ -50,17 +50,18 @@ write_file(jot_Ctx *c, const char *name, jot_Vars in, jot_Vars out)
 
 /* Words of `n` inputs, one after the other, and of what f makes of each. */
 static void
-put_cases(const char *name, jot_Func f, int n, int nin, int nout)
+put_cases(const char *name, jot_Func f, int n, int nin, int nout, int results)
 {
     float out[PICTURES][64];
 
     fprintf(cases, "static const unsigned %s_in[%d][%d] = {\n", name, n, nin);
     for (int k = 0; k < n; k++) {
-        const void *in[] = {numbers(k + 1)};
-        void *to[] = {out[k], out[k] + 32};
+        const float *in = numbers(k + 1);
+        jot_Out to[] = {JOT_OUT(out[k], (size_t)nout * sizeof *in), JOT_OUT(out[k] + 32, 4)};
 
-        put_words(in[0], nin);
-        jot_call(f, in, to);
+        put_words(in, nin);
+        if (!jot_call(f, JOT_INS(JOT_IN(in, (size_t)nin * sizeof *in)), jot_outs(results, to)))
+            fprintf(stderr, "%s: %s\n", name, jot_message(f.ctx));
     }
     fprintf(cases, "};\nstatic const unsigned %s_out[%d][%d] = {\n", name, n, nout);
     for (int k = 0; k < n; k++)
@@ -94,7 +95,7 @@ lenet(jot_Ctx *c)
     y = jot_relu(jot_linear(y, weights(c, JOT_SHAPE(120, 84), .2), weights(c, JOT_SHAPE(84), .1)));
     y = jot_linear(y, weights(c, JOT_SHAPE(84, 10), .2), weights(c, JOT_SHAPE(10), .1));
     if (write_file(c, "lenet", JOT_VARS(x), JOT_VARS(y)))
-        put_cases("lenet", jot_compile(c, JOT_VARS(x), JOT_VARS(y)), PICTURES, 784, 10);
+        put_cases("lenet", jot_compile(c, JOT_VARS(x), JOT_VARS(y)), PICTURES, 784, 10, 1);
 }
 
 static void
@@ -110,9 +111,9 @@ mixed(jot_Ctx *c)
     y = jot_tanh(jot_matmul(y, jot_cast(brain, JOT_F32)));
     y = jot_add(jot_sigmoid(y), jot_scale(jot_cast(bytes, JOT_F32), 1. / 128));
     y = jot_softmax(jot_add(y, jot_sin(jot_sqrt(jot_abs(y)))), 1);
-    jot_Var place = jot_cast(jot_argmax(y, 1), JOT_I32);
+    jot_Var place = jot_cast(jot_argmax(y, JOT_DIMS(1)), JOT_I32);
     if (write_file(c, "mixed", JOT_VARS(x), JOT_VARS(y, place)))
-        put_cases("mixed", jot_compile(c, JOT_VARS(x), JOT_VARS(y, place)), PICTURES, 24, 12);
+        put_cases("mixed", jot_compile(c, JOT_VARS(x), JOT_VARS(y, place)), PICTURES, 24, 12, 2);
 }
 
 /* A function takes its assignments along: built twice. */
@@ -126,12 +127,12 @@ learn(jot_Ctx *c)
         x = jot_array(c, JOT_F32, JOT_SHAPE(5, 7), NULL);
         loss = jot_matmul(x, w);
         loss = jot_mean(jot_mul(loss, loss), JOT_ALL_DIMS);
-        jot_grad(loss, &w, 1, &g);
+        jot_grad(loss, JOT_VARS(w), &g);
         jot_assign(w, jot_sub(w, jot_scale(g, .1)));
         if (!turn)
             ok = write_file(c, "learn", JOT_VARS(x), JOT_VARS(loss));
         else
-            put_cases("learn", jot_compile(c, JOT_VARS(x), JOT_VARS(loss)), STEPS, 35, 1);
+            put_cases("learn", jot_compile(c, JOT_VARS(x), JOT_VARS(loss)), STEPS, 35, 1, 1);
     }
 }
 

@@ -42,13 +42,13 @@ p_reductions(jot_Ctx *c, jot_Var *out, int *n)
     out[0] = jot_sum(x, JOT_DIMS(1));
     out[1] = jot_max(x, JOT_DIMS(0, 2));
     out[2] = jot_mean(x, JOT_ALL_DIMS);
-    out[3] = jot_prod(jot_slice(x, JOT_DIMS(0, 0, 0), JOT_DIMS(2, 2, 2), JOT_DIMS(1, 1, 1)),
+    out[3] = jot_prod(jot_slice(x, JOT_INTS(0, 0, 0), JOT_INTS(2, 2, 2), JOT_INTS(1, 1, 1)),
                       JOT_DIMS(2));
-    out[4] = jot_argmax(x, 1);
+    out[4] = jot_argmax(x, JOT_DIMS(1));
     out[5] = jot_sum(jot_cast(jot_gt(x, jot_zeros(c, JOT_F32, JOT_SHAPE())), JOT_BOOL),
                      JOT_DIMS(0));
     out[6] = jot_any(jot_gt(x, jot_full(c, JOT_F32, JOT_SHAPE(), 0.9)), JOT_DIMS(-1));
-    out[7] = jot_reduce(JOT_MIN, x, JOT_DIMS(2), true);
+    out[7] = jot_reduce(JOT_MIN, x, JOT_KEEP(2));
     *n = 8;
 }
 
@@ -57,15 +57,15 @@ p_maps(jot_Ctx *c, jot_Var *out, int *n)
 {
     jot_Var x = ramp(c, JOT_SHAPE(4, 6), 0.1, 0);
 
-    out[0] = jot_transpose(x, JOT_DIMS(1, 0));
-    out[1] = jot_pad(jot_transpose(x, JOT_DIMS(1, 0)), JOT_DIMS(1, 2), JOT_DIMS(0, 1), -7);
-    out[2] = jot_pad(jot_pad(x, JOT_DIMS(1, 1), JOT_DIMS(1, 1), 3), JOT_DIMS(1, 0), JOT_DIMS(0, 1),
+    out[0] = jot_transpose(x, JOT_INTS(1, 0));
+    out[1] = jot_pad(jot_transpose(x, JOT_INTS(1, 0)), JOT_INTS(1, 2), JOT_INTS(0, 1), -7);
+    out[2] = jot_pad(jot_pad(x, JOT_INTS(1, 1), JOT_INTS(1, 1), 3), JOT_INTS(1, 0), JOT_INTS(0, 1),
                      5);
-    out[3] = jot_pad(jot_exp(jot_pad(x, JOT_DIMS(1, 0), JOT_DIMS(0, 0), 1)), JOT_DIMS(0, 1),
-                     JOT_DIMS(1, 0), 9);
-    out[4] = jot_flip(jot_tile(x, JOT_DIMS(2, 2)), JOT_DIMS(1));
-    out[5] = jot_reshape(jot_transpose(x, JOT_DIMS(1, 0)), JOT_SHAPE(3, 8));
-    out[6] = jot_slice(x, JOT_DIMS(JOT_END, 5), JOT_DIMS(JOT_END, 0), JOT_DIMS(-1, -2));
+    out[3] = jot_pad(jot_exp(jot_pad(x, JOT_INTS(1, 0), JOT_INTS(0, 0), 1)), JOT_INTS(0, 1),
+                     JOT_INTS(1, 0), 9);
+    out[4] = jot_flip(jot_tile(x, JOT_INTS(2, 2)), JOT_INTS(1));
+    out[5] = jot_reshape(jot_transpose(x, JOT_INTS(1, 0)), JOT_SHAPE(3, 8));
+    out[6] = jot_slice(x, JOT_INTS(JOT_END, 5), JOT_INTS(JOT_END, 0), JOT_INTS(-1, -2));
     out[7] = jot_concat(JOT_VARS(x, jot_neg(x)), 0);
     *n = 8;
 }
@@ -97,7 +97,7 @@ p_gather(jot_Ctx *c, jot_Var *out, int *n)
     jot_Var y = jot_take(x, i, 0), g[1];
 
     out[0] = y;
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), &x, 1, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), JOT_VARS(x), g);
     out[1] = g[0];
     out[2] = jot_one_hot(i, 4, JOT_F32);
     out[3] = jot_take(jot_exp(x), jot_floordiv(i, jot_full_int(c, JOT_I32, JOT_SHAPE(), 2)), 0);
@@ -114,7 +114,7 @@ conv(jot_Ctx *c, int stride, int pad, int dilation, jot_Var *out)
 
     wrt[0] = x;
     wrt[1] = w;
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), wrt, 2, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, wrt), g);
     out[0] = y;
     out[1] = g[0];
     out[2] = g[1];
@@ -143,12 +143,12 @@ p_listing1(jot_Ctx *c, jot_Var *out, int *n)
                                                                   -0.4);
     jot_Var xx = jot_reindex(x, JOT_SHAPE(2, 4, 6, 6, 3, 3, 3),
                              JOT_INDEX("i0", "i4", "i2-i5", "i3-i6"));
-    jot_Var pp = jot_broadcast(p, JOT_SHAPE(2, 4, 6, 6, 3, 3, 3), JOT_DIMS(0, 2, 3)), g[2], wrt[2];
+    jot_Var pp = jot_broadcast(p, JOT_SHAPE(2, 4, 6, 6, 3, 3, 3), JOT_INTS(0, 2, 3)), g[2], wrt[2];
 
     out[0] = jot_sum(jot_mul(xx, pp), JOT_DIMS(4, 5, 6));
     wrt[0] = x;
     wrt[1] = p;
-    jot_grad(jot_sum(jot_exp(out[0]), JOT_ALL_DIMS), wrt, 2, g);
+    jot_grad(jot_sum(jot_exp(out[0]), JOT_ALL_DIMS), jot_vars(2, wrt), g);
     out[1] = g[0];
     out[2] = g[1];
     *n = 3;
@@ -161,10 +161,10 @@ p_pool(jot_Ctx *c, jot_Var *out, int *n)
     jot_Var x = ramp(c, JOT_SHAPE(2, 2, 6, 8), 0.03, -1), y = jot_max_pool2d(x, &over), g[1];
 
     out[0] = y;
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), &x, 1, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), JOT_VARS(x), g);
     out[1] = g[0];
     out[2] = jot_avg_pool2d(x, &plain);
-    jot_grad(jot_sum(jot_mul(out[2], out[2]), JOT_ALL_DIMS), &x, 1, g);
+    jot_grad(jot_sum(jot_mul(out[2], out[2]), JOT_ALL_DIMS), JOT_VARS(x), g);
     out[3] = g[0];
     *n = 4;
 }
@@ -181,7 +181,7 @@ p_network(jot_Ctx *c, jot_Var *out, int *n)
     w[2] = ramp(c, JOT_SHAPE(5, 3), 0.02, -1);
     h = jot_relu(jot_linear(x, w[0], w[1]));
     out[0] = jot_cross_entropy(jot_matmul(h, w[2]), y);
-    jot_grad(out[0], w, 3, g);
+    jot_grad(out[0], jot_vars(3, w), g);
     out[1] = g[0];
     out[2] = g[1];
     out[3] = g[2];
@@ -217,7 +217,7 @@ p_zero(jot_Ctx *c, jot_Var *out, int *n)
 
     out[0] = jot_sum(x, JOT_DIMS(0));
     out[1] = jot_exp(x);
-    out[2] = jot_pad(x, JOT_DIMS(1, 0), JOT_DIMS(1, 0), 4);
+    out[2] = jot_pad(x, JOT_INTS(1, 0), JOT_INTS(1, 0), 4);
     out[3] = jot_prod(y, JOT_DIMS(0, 2));
     out[4] = jot_matmul(jot_zeros(c, JOT_F32, JOT_SHAPE(2, 0)), x);
     *n = 5;
@@ -228,7 +228,7 @@ p_random(jot_Ctx *c, jot_Var *out, int *n)
 {
     out[0] = jot_uniform(c, JOT_F32, JOT_SHAPE(4, 5));
     out[1] = jot_normal(c, JOT_F32, JOT_SHAPE(7));
-    out[2] = jot_transpose(jot_uniform(c, JOT_F32, JOT_SHAPE(4, 5)), JOT_DIMS(1, 0));
+    out[2] = jot_transpose(jot_uniform(c, JOT_F32, JOT_SHAPE(4, 5)), JOT_INTS(1, 0));
     out[3] = jot_iota(c, JOT_I64, JOT_SHAPE(3, 4), 1);
     out[4] = jot_arange(c, JOT_F32, 1, 0.5, 6);
     out[5] = jot_full(c, JOT_F64, JOT_SHAPE(2, 2), 0.1);

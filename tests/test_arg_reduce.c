@@ -52,15 +52,15 @@ build(jot_Ctx *c, jot_Var *out)
     int n = 0, dim;
 
     for (dim = 0; dim < 2; dim++) {
-        out[n++] = jot_argmax(x, dim);
-        out[n++] = jot_argmin(x, dim);
-        out[n++] = jot_argmax(b, dim);
-        out[n++] = jot_argmin(b, dim);
+        out[n++] = jot_argmax(x, JOT_DIMS(dim));
+        out[n++] = jot_argmin(x, JOT_DIMS(dim));
+        out[n++] = jot_argmax(b, JOT_DIMS(dim));
+        out[n++] = jot_argmin(b, JOT_DIMS(dim));
     }
-    out[n++] = jot_argmax(jot_reshape(x, JOT_SHAPE(N)), 0);
-    out[n++] = jot_argmin(jot_reshape(x, JOT_SHAPE(N)), 0);
+    out[n++] = jot_argmax(jot_reshape(x, JOT_SHAPE(N)), JOT_DIMS(0));
+    out[n++] = jot_argmin(jot_reshape(x, JOT_SHAPE(N)), JOT_DIMS(0));
     sq = jot_mul(x, x);
-    out[n++] = m = jot_reduce(JOT_MAX, sq, JOT_DIMS(1), true);
+    out[n++] = m = jot_reduce(JOT_MAX, sq, JOT_KEEP(1));
     at = jot_iota(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 1);
     none = jot_full(c, JOT_I64, JOT_SHAPE(ROWS, COLS), 0);
     at = jot_where(jot_eq(sq, jot_broadcast_to(m, JOT_SHAPE(ROWS, COLS))),
@@ -174,7 +174,7 @@ check_counts(const char *backend, bool least, int dim)
         return;
     }
     x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), floats);
-    y = least ? jot_argmin(x, dim) : jot_argmax(x, dim);
+    y = least ? jot_argmin(x, JOT_DIMS(dim)) : jot_argmax(x, JOT_DIMS(dim));
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", backend, jot_message(c));
     CHECK(jot_stats(c).last_kernels == 1, "%s: %d kernels", backend,
           (int)jot_stats(c).last_kernels);
@@ -212,9 +212,9 @@ check_read_before(const char *backend, int seed, bool as_called)
     x = jot_array(c, JOT_F32, JOT_SHAPE(M, K), a);
     y = jot_exp(jot_matmul(x, jot_array(c, JOT_F32, JOT_SHAPE(K, W), b)));
     m = jot_max(y, JOT_DIMS(1));
-    jot_grad(jot_sum(m, JOT_ALL_DIMS), &x, 1, &dx);
+    jot_grad(jot_sum(m, JOT_ALL_DIMS), JOT_VARS(x), &dx);
     top = jot_data(m);
-    place = jot_data(jot_argmax(y, 1));
+    place = jot_data(jot_argmax(y, JOT_DIMS(1)));
     g = jot_data(dx);
     v = jot_data(y);
     CHECK(top && place && g && v, "%s %s: %s", backend, schedule, jot_message(c));

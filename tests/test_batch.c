@@ -35,7 +35,7 @@ recurrent(jot_Ctx *c, jot_Var *out)
     for (t = 0; t < T; t++)
         h = jot_tanh(jot_add(jot_matmul(slice_of(in[0], t, B, H), in[1]), jot_matmul(h, in[2])));
     out[0] = h;
-    jot_grad(jot_sum(jot_mul(h, h), JOT_ALL_DIMS), in, 3, out + 1);
+    jot_grad(jot_sum(jot_mul(h, h), JOT_ALL_DIMS), jot_vars(3, in), out + 1);
     return 4;
 }
 
@@ -95,10 +95,10 @@ shared(jot_Ctx *c, jot_Var *out)
         }
     }
     out[0] = all;
-    jot_grad(jot_sum(jot_mul(all, all), JOT_ALL_DIMS), in, 2, g);
+    jot_grad(jot_sum(jot_mul(all, all), JOT_ALL_DIMS), jot_vars(2, in), g);
     out[1] = g[0];
     out[2] = g[1];
-    jot_grad(jot_sum(jot_mul(g[0], g[0]), JOT_ALL_DIMS), in, 1, out + 3);
+    jot_grad(jot_sum(jot_mul(g[0], g[0]), JOT_ALL_DIMS), jot_vars(1, in), out + 3);
     return 4;
 }
 
@@ -271,7 +271,7 @@ check_part(void)
     const float *got;
 
     y = jot_matmul(x, jot_slice(w, JOT_SHAPE(0, 4), JOT_SHAPE(5, 7), JOT_SHAPE(1, 1)));
-    jot_grad(jot_sum(y, JOT_DIMS(0, 1)), &w, 1, &g);
+    jot_grad(jot_sum(y, JOT_DIMS(0, 1)), JOT_VARS(w), &g);
     got = jot_data(g);
     CHECK(got && strstr(logged, "(5, 3) reduce sum") && !strstr(logged, "(5, 12) reduce sum"),
           "%s%s", jot_message(c), logged);
@@ -300,7 +300,7 @@ sums_of(jot_Ctx *c, int n, int rows)
         x = jot_array(c, JOT_F32, JOT_SHAPE(rows, SUMS), numbers + 11 * t);
         loss = jot_tanh(jot_matmul(jot_add(x, loss), w));
     }
-    jot_grad(jot_sum(loss, JOT_ALL_DIMS), &w, 1, &g);
+    jot_grad(jot_sum(loss, JOT_ALL_DIMS), JOT_VARS(w), &g);
     return g;
 }
 
@@ -384,11 +384,11 @@ rows_of(jot_Ctx *c, int n, bool apart, jot_Var *out)
         x = jot_array(c, JOT_F32, JOT_SHAPE(1, COLS), numbers + 11 * t);
         g = jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(1, COLS), numbers + 7 * t));
         sum = t ? jot_add(sum, g) : g;
-        x = jot_matmul(jot_transpose(x, JOT_DIMS(1, 0)), g);
+        x = jot_matmul(jot_transpose(x, JOT_INTS(1, 0)), g);
         all = t ? jot_add(all, x) : x;
     }
     if (apart)
-        all = jot_add(all, jot_matmul(jot_transpose(z, JOT_DIMS(1, 0)), jot_tanh(z)));
+        all = jot_add(all, jot_matmul(jot_transpose(z, JOT_INTS(1, 0)), jot_tanh(z)));
     twice = jot_tanh(twice);
     out[0] = jot_keep(jot_add(jot_add(all, twice), twice));
     out[1] = jot_keep(jot_add(jot_sum(sum, JOT_DIMS(0)), jot_sum(z, JOT_DIMS(0))));

@@ -74,7 +74,7 @@ values(const char *backend)
         jot_Var rows = jot_matmul(of[k], jot_swap(of[k], 0, 1));
 
         y[k] = jot_add(jot_sum(jot_tanh(of[k]), JOT_DIMS(1)), jot_max(rows, JOT_DIMS(1)));
-        jot_grad(jot_sum(jot_mul(y[k], y[k]), JOT_ALL_DIMS), &of[k], 1, &g[k]);
+        jot_grad(jot_sum(jot_mul(y[k], y[k]), JOT_ALL_DIMS), JOT_VARS(of[k]), &g[k]);
     }
     jot_run(c, JOT_VARS(y[0], y[1], g[0], g[1]));
     CHECK(jot_error(c) == JOT_OK, "%s: %s", backend, jot_message(c));
@@ -159,7 +159,7 @@ functions(const char *backend)
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     jot_free(table);
     for (int k = 0, times = 1; k < 4; k++, times *= 2) {
-        bool ok = jot_call(f, (const void *[]){in}, (void *[]){out});
+        bool ok = jot_call(f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out)));
 
         CHECK(ok, "%s: call %d: %s", backend, k, jot_message(c));
         for (int i = 0; i < ROWS; i++) {

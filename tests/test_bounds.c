@@ -131,10 +131,11 @@ static int
 rows_padded(jot_Ctx *c, jot_Var *out)
 {
     jot_Var x = drawn(c, JOT_SHAPE(2, 1, 4096), 1);
-    jot_Var p = jot_pad(x, JOT_DIMS(30, 0, 0), JOT_DIMS(0, 1, 0), 0);
+    jot_Var p = jot_pad(x, JOT_INTS(30, 0, 0), JOT_INTS(0, 1, 0), 0);
     out[0] = jot_matmul(p, jot_swap(p, 1, 2));
-    jot_grad(jot_sum(jot_mul(out[0], jot_iota(c, JOT_F32, jot_shape(out[0]), 0)), JOT_ALL_DIMS), &x,
-             1, out + 1);
+    jot_grad(jot_sum(jot_mul(out[0], jot_iota(c, JOT_F32, jot_shape(out[0]), 0)), JOT_ALL_DIMS),
+             JOT_VARS(x),
+             out + 1);
     return 2;
 }
 
@@ -142,7 +143,7 @@ static int
 rows_far(jot_Ctx *c, jot_Var *out)
 {
     jot_Var x = drawn(c, JOT_SHAPE(2, 1, 1 << 18), 1);
-    jot_Var p = jot_pad(x, JOT_DIMS(1, 0, 0), JOT_DIMS(0, 1, 0), 0);
+    jot_Var p = jot_pad(x, JOT_INTS(1, 0, 0), JOT_INTS(0, 1, 0), 0);
     out[0] = jot_matmul(p, jot_swap(p, 1, 2));
     return 1;
 }
@@ -156,7 +157,8 @@ convolved(jot_Ctx *c, jot_Var x, jot_Var p, jot_Var *out)
     in[0] = x;
     in[1] = drawn(c, JOT_SHAPE(32, jot_extent(p, 1), 3, 3), 2);
     out[0] = jot_conv2d(p, in[1], &how);
-    jot_grad(jot_sum(jot_mul(out[0], drawn(c, jot_shape(out[0]), 3)), JOT_ALL_DIMS), in, 2, out + 1);
+    jot_grad(jot_sum(jot_mul(out[0], drawn(c, jot_shape(out[0]), 3)), JOT_ALL_DIMS),
+             jot_vars(2, in), out + 1);
     return 3;
 }
 
@@ -172,7 +174,7 @@ static int
 batch_behind(jot_Ctx *c, jot_Var *out)
 {
     jot_Var x = drawn(c, JOT_SHAPE(2, 32, 14, 14), 5);
-    jot_Var p = jot_pad(image(c, x), JOT_DIMS(0, 0, 0, 0), JOT_DIMS(6, 0, 0, 0), 0);
+    jot_Var p = jot_pad(image(c, x), JOT_INTS(0, 0, 0, 0), JOT_INTS(6, 0, 0, 0), 0);
     return convolved(c, x, p, out);
 }
 
@@ -180,14 +182,15 @@ static int
 batch_before(jot_Ctx *c, jot_Var *out)
 {
     jot_Var x = drawn(c, JOT_SHAPE(2, 32, 14, 14), 5);
-    return convolved(c, x, jot_pad(image(c, x), JOT_DIMS(6, 0, 0, 0), JOT_DIMS(0, 0, 0, 0), 0), out);
+    return convolved(c, x, jot_pad(image(c, x), JOT_INTS(6, 0, 0, 0), JOT_INTS(0, 0, 0, 0), 0),
+                     out);
 }
 
 static int
 channels_behind(jot_Ctx *c, jot_Var *out)
 {
     jot_Var x = drawn(c, JOT_SHAPE(2, 32, 14, 14), 5);
-    jot_Var p = jot_pad(image(c, x), JOT_DIMS(0, 0, 0, 0), JOT_DIMS(0, 16, 0, 0), 0);
+    jot_Var p = jot_pad(image(c, x), JOT_INTS(0, 0, 0, 0), JOT_INTS(0, 16, 0, 0), 0);
     return convolved(c, x, p, out);
 }
 
@@ -200,9 +203,10 @@ both_padded(jot_Ctx *c, jot_Var *out)
     jot_Conv how = {{2, 1}, {0, 1}, {1, 2}, 1};
     in[0] = x;
     in[1] = w;
-    out[0] = jot_conv2d(jot_pad(x, JOT_DIMS(40, 2, 0, 1), JOT_DIMS(0, 0, 3, 0), 0),
-                        jot_pad(w, JOT_DIMS(5, 1, 0, 0), JOT_DIMS(9, 0, 0, 0), 0), &how);
-    jot_grad(jot_sum(jot_mul(out[0], drawn(c, jot_shape(out[0]), 3)), JOT_ALL_DIMS), in, 2, out + 1);
+    out[0] = jot_conv2d(jot_pad(x, JOT_INTS(40, 2, 0, 1), JOT_INTS(0, 0, 3, 0), 0),
+                        jot_pad(w, JOT_INTS(5, 1, 0, 0), JOT_INTS(9, 0, 0, 0), 0), &how);
+    jot_grad(jot_sum(jot_mul(out[0], drawn(c, jot_shape(out[0]), 3)), JOT_ALL_DIMS),
+             jot_vars(2, in), out + 1);
     return 3;
 }
 

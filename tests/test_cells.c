@@ -45,7 +45,7 @@ static void
 leaf(Net *t, int64_t word)
 {
     jot_Var x = jot_take(t->table, jot_array(t->w.ctx, JOT_I64, JOT_SHAPE(1), &word), 0);
-    jot_Var g = jot_linear(x, jot_transpose(t->u, JOT_DIMS(1, 0)), t->a);
+    jot_Var g = jot_linear(x, jot_transpose(t->u, JOT_INTS(1, 0)), t->a);
 
     net_state(t, jot_mul(jot_sigmoid(part(g, 0)), jot_tanh(part(g, 2))), part(g, 1));
 }
@@ -54,7 +54,7 @@ static void
 node(Net *t, int l, int r)
 {
     jot_Var x = jot_concat(JOT_VARS(t->at[l].h, t->at[r].h), 1);
-    jot_Var g = jot_linear(x, jot_transpose(t->w, JOT_DIMS(1, 0)), t->b);
+    jot_Var g = jot_linear(x, jot_transpose(t->w, JOT_INTS(1, 0)), t->b);
     jot_Var c = jot_mul(jot_sigmoid(part(g, 0)), jot_tanh(part(g, 4)));
 
     c = jot_add(c, jot_mul(jot_sigmoid(part(g, 1)), t->at[l].c));
@@ -92,7 +92,7 @@ finish(Net *t, jot_Var *out)
 
     wrt[0] = t->w, wrt[1] = t->b, wrt[2] = t->u, wrt[3] = t->a, wrt[4] = t->table;
     out[0] = all;
-    jot_grad(jot_sum(all, JOT_ALL_DIMS), wrt, 5, out + 1);
+    jot_grad(jot_sum(all, JOT_ALL_DIMS), jot_vars(5, wrt), out + 1);
     return 6;
 }
 
@@ -176,13 +176,13 @@ inner(jot_Ctx *c, jot_Var *out, int leaves)
             node(&t, from + k, from + k + 1);
     loss = jot_sum(jot_mul(t.at[t.n - 1].h, t.at[2].c), JOT_ALL_DIMS);
     wrt[0] = t.at[1].h, wrt[1] = t.at[leaves].c, wrt[2] = t.w;
-    jot_grad(loss, wrt, 3, g);
+    jot_grad(loss, jot_vars(3, wrt), g);
     out[0] = t.at[0].h;
     out[1] = t.at[leaves + 1].c;
     out[2] = g[0];
     out[3] = g[1];
     out[4] = g[2];
-    jot_grad(jot_sum(jot_mul(g[2], g[2]), JOT_ALL_DIMS), JOT_VARS(t.w, t.u).v, 2, out + 5);
+    jot_grad(jot_sum(jot_mul(g[2], g[2]), JOT_ALL_DIMS), JOT_VARS(t.w, t.u), out + 5);
     return 7;
 }
 
@@ -201,7 +201,7 @@ concurrent(jot_Ctx *c, jot_Var *out, int n)
         sum = k ? jot_add(sum, y) : y;
         out[k % 6] = y;
     }
-    jot_grad(jot_sum(jot_mul(sum, sum), JOT_ALL_DIMS), &w, 1, &g);
+    jot_grad(jot_sum(jot_mul(sum, sum), JOT_ALL_DIMS), JOT_VARS(w), &g);
     out[6] = g;
     return 7;
 }
@@ -221,7 +221,7 @@ pieces(jot_Ctx *c, jot_Var *out, int n)
         y = jot_sum(jot_mul(h[k], h[k ? k - 1 : 0]), JOT_ALL_DIMS);
         s = k ? jot_add(s, y) : y;
     }
-    jot_grad(s, &w, 1, out);
+    jot_grad(s, JOT_VARS(w), out);
     for (k = 0; k < n; k++) {
         int at = k % 4 * 16;
 
@@ -231,7 +231,7 @@ pieces(jot_Ctx *c, jot_Var *out, int n)
         s = k ? jot_add(s, y) : y;
     }
     wrt[0] = w, wrt[1] = v;
-    jot_grad(s, wrt, 2, out + 1);
+    jot_grad(s, jot_vars(2, wrt), out + 1);
     return 3;
 }
 
@@ -247,7 +247,7 @@ scalars(jot_Ctx *c, jot_Var *out, int n)
         x = jot_array(c, JOT_F32, JOT_SHAPE(1, 64), numbers + 31 * k);
         s = jot_tanh(jot_add(jot_matmul(k ? s : x, w), x));
     }
-    jot_grad(jot_sum(s, JOT_ALL_DIMS), &w, 1, out);
+    jot_grad(jot_sum(s, JOT_ALL_DIMS), JOT_VARS(w), out);
     jot_push(c); /* the terms have no names */
     for (k = 0; k < 3; k++) {
         x = jot_exp(jot_array(c, JOT_F32, JOT_SHAPE(5), numbers + 5 * k));

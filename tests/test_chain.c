@@ -181,7 +181,7 @@ head(jot_Var x, int part, int heads)
     jot_Var y = jot_slice(x, JOT_SHAPE(0, 0, part * width),
                           JOT_SHAPE(JOT_END, JOT_END, (part + 1) * width), JOT_SHAPE(1, 1, 1));
     y = jot_reshape(y, JOT_SHAPE(jot_extent(y, 0), jot_extent(y, 1), heads, width / heads));
-    return jot_transpose(y, JOT_DIMS(0, 2, 1, 3));
+    return jot_transpose(y, JOT_INTS(0, 2, 1, 3));
 }
 
 /* What is normalised along a dimension of 1: means of one term, between two products. */
@@ -230,7 +230,7 @@ build(jot_Ctx *c, int kind, jot_Var *out)
         out[1] = p;
     if (kind != BACKWARD && kind != ONE)
         return 1 + (kind == ASKED);
-    jot_grad(jot_sum(jot_mul(out[0], kind == ONE ? out[0] : dy), JOT_ALL_DIMS), v, 3, g);
+    jot_grad(jot_sum(jot_mul(out[0], kind == ONE ? out[0] : dy), JOT_ALL_DIMS), jot_vars(3, v), g);
     if (kind == ONE) { /* sums that keep the keys, and a store of keys and columns behind them */
         out[0] = g[1];
         return 1;

@@ -51,9 +51,8 @@ running(Call *c, jot_Var x, double decay)
     c->in_names[0] = "x";
     c->in_names[1] = "unused";
     c->out[0].name = "y";
-    c->out[0].like = 0;
+    c->out[0].like = "x";
     c->out[1].name = "z";
-    c->out[1].like = -1;
     c->out[1].dtype = JOT_I64;
     c->scalar[0].name = "decay";
     c->scalar[0].value = decay;
@@ -175,8 +174,10 @@ test_refused(void)
     call.code.in_names = NULL;
     refused(c, &call, JOT_EUSE, "in_names", "NULL");
     running(&call, x, 1);
-    call.out[0].like = 1;
-    refused(c, &call, JOT_ERANGE, "output y", "input 1");
+    call.out[0].like = "w";
+    refused(c, &call, JOT_EUSE, "output y", "is like w, and no input has that name");
+    call.out[0].like = NULL;
+    refused(c, &call, JOT_EUSE, "output y", "has no shape and is like no input");
     running(&call, x, 1);
     call.code.outputs = 2;
     call.out[1].shape = JOT_SHAPE(3, -4);
@@ -431,9 +432,9 @@ test_map(jot_Ctx *c)
         dwant[k] = 4 * want[k] / (1 + fabsf(2 * v[k])) / (1 + fabsf(2 * v[k]));
     }
     CHECK(near(jot_data(s), want, 6), "%s", jot_message(c));
-    CHECK(jot_grad(y, &x, 1, &g), "%s", jot_message(c));
+    CHECK(jot_grad(y, JOT_VARS(x), &g), "%s", jot_message(c));
     CHECK(near(jot_data(g), dwant, 6), "%s", jot_message(c));
-    CHECK(!jot_grad(jot_sum(g, JOT_ALL_DIMS), &x, 1, &g) && jot_error(c) == JOT_EGRAD, "%s",
+    CHECK(!jot_grad(jot_sum(g, JOT_ALL_DIMS), JOT_VARS(x), &g) && jot_error(c) == JOT_EGRAD, "%s",
           jot_message(c));
     CHECK(strstr(jot_message(c), "gradient of a"), "%s", jot_message(c));
     jot_clear(c);
@@ -491,11 +492,11 @@ test_code(jot_Ctx *c)
     call.scalar[0].value = 1;
     CHECK(jot_code(c, &call.code, &y1) && near(jot_data(y1), want1, 6), "%s", jot_message(c));
     CHECK(jot_stats(c).kernels_compiled == compiled_before, "another value of a scalar compiled");
-    CHECK(jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g), "%s", jot_message(c));
+    CHECK(jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g), "%s", jot_message(c));
     CHECK(near(jot_data(g), dwant, 6), "%s", jot_message(c));
     call.grad[0] = NULL;
     CHECK(jot_code(c, &call.code, &y), "%s", jot_message(c));
-    CHECK(!jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g) && jot_error(c) == JOT_EGRAD,
+    CHECK(!jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g) && jot_error(c) == JOT_EGRAD,
           "no gradient text");
     CHECK(strstr(jot_message(c), "running_sum") && strstr(jot_message(c), "input x"), "%s",
           jot_message(c));
@@ -521,7 +522,7 @@ test_guarded(jot_Ctx *c)
     call.code.grad_source = NULL;
     call.code.parallel = "y_0";
     call.code.helpers = NULL;
-    call.out[0].like = -1;
+    call.out[0].like = NULL;
     call.out[0].dtype = JOT_F64;
     call.out[0].shape = JOT_SHAPE(2, 2);
     call.code.source =
@@ -709,7 +710,7 @@ test_memory(void)
             running(&call, x, 0.5);
             jot_code(c, &call.code, &y);
             y = jot_sum(jot_code_map("a * a", JOT_VARS(y), JOT_F32, grad), JOT_ALL_DIMS);
-            ok = jot_grad(y, &x, 1, &g);
+            ok = jot_grad(y, JOT_VARS(x), &g);
             CHECK(ok || jot_error(c), "allocation %d: no reason is given", n);
             ok = !jot_error(c);
         }

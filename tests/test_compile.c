@@ -34,7 +34,7 @@ doubled(jot_Var x, double times)
 {
     const char *name = "x";
     const char *grad = "for (jot_i64 i = 0; i < dx_n; i++) dx[i] = dy[i] * (float)times;";
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_CodeScalar scalar = {"times", 2};
     jot_Code code;
     jot_Var y = {0};
@@ -71,7 +71,7 @@ step(jot_Ctx *c, jot_Var w, int n)
     jot_push(c);
     x = jot_offset(jot_iota(c, JOT_F32, JOT_SHAPE(n, 3), 1), 0.5);
     loss = jot_mean(jot_square(doubled(jot_matmul(x, w), 2)), JOT_ALL_DIMS);
-    ok = jot_grad(loss, &w, 1, &g) && jot_assign(w, jot_sub(w, jot_scale(g, 0.01)))
+    ok = jot_grad(loss, JOT_VARS(w), &g) && jot_assign(w, jot_sub(w, jot_scale(g, 0.01)))
       && jot_run(c, JOT_VARS(loss));
     jot_pop(c);
     return ok;

@@ -78,7 +78,7 @@ run(const Shape *s, const char *backend, const char *policy, const char *target,
     if (scaled)
         y = jot_relu(y);
     out[3] = jot_sum(jot_mul(y, filled(c, jot_shape(y), 3)), JOT_ALL_DIMS);
-    jot_grad(out[3], in, 2, out + 1);
+    jot_grad(out[3], jot_vars(2, in), out + 1);
     if (scaled) /* y itself is not asked for */
         jot_run(c, JOT_VARS(out[3], out[1], out[2]));
     jot_run(c, JOT_VARS(out[0], out[1], out[2], out[3]));
@@ -175,7 +175,7 @@ check_memory(const Shape *s)
     in[0] = filled(c, JOT_SHAPE(s->n, s->groups * s->in, s->h, s->w), 1);
     in[1] = filled(c, JOT_SHAPE(s->groups * s->out, s->in, s->p, s->q), 2);
     y = jot_conv2d(in[0], in[1], &how);
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 2, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, in), g);
     jot_run(c, JOT_VARS(y, g[0], g[1]));
     image = 4 * (size_t)jot_nelem(in[0]), weight = 4 * (size_t)jot_nelem(in[1]);
     larger = 4 * (size_t)jot_nelem(y) > image ? 4 * (size_t)jot_nelem(y) : image;

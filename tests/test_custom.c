@@ -150,9 +150,9 @@ static void
 test_orders(const char *backend)
 {
     jot_Ctx *c = open_ctx(backend);
-    V a = numbers(c, JOT_SHAPE(5), 1), b = numbers(c, JOT_SHAPE(5), 2), w = numbers(c, JOT_SHAPE(5), 3);
-    V i = jot_iota(c, JOT_I64, JOT_SHAPE(5), 0), wrt[2] = {a, b}, y[2], g[2], h[2], want[2], own_y[2];
-    V dx[2] = {w, jot_sin(w)}, t, want_t;
+    V a = numbers(c, JOT_SHAPE(5), 1), b = numbers(c, JOT_SHAPE(5), 2), y[2], g[2], h[2], want[2];
+    V i = jot_iota(c, JOT_I64, JOT_SHAPE(5), 0), w = numbers(c, JOT_SHAPE(5), 3), wrt[2] = {a, b};
+    V own_y[2], dx[2] = {w, jot_sin(w)}, t, want_t;
     int k;
 
     y[0] = wave_of(a, b, i);
@@ -179,7 +179,8 @@ test_orders(const char *backend)
     y[1] = jot_square(y[0]);
     CHECK(jot_custom_grad(jot_vars(2, y), JOT_VARS(a), powers, NULL, own_y), "%s", jot_message(c));
     for (k = 0; k < 3; k++) { /* one of two, the other, both */
-        V s = k == 2 ? jot_mul(own_y[0], own_y[1]) : own_y[k], u = k == 2 ? jot_mul(y[0], y[1]) : y[k];
+        V s = k == 2 ? jot_mul(own_y[0], own_y[1]) : own_y[k];
+        V u = k == 2 ? jot_mul(y[0], y[1]) : y[k];
 
         jot_grad(all(jot_mul(s, w)), JOT_VARS(a), g);
         jot_grad(all(jot_mul(u, w)), JOT_VARS(a), want);
@@ -233,7 +234,7 @@ code_of(const char *name, const char *source, const char *const *grads, const ch
         int n, const V *in)
 {
     static const char *const names[] = {"x", "u"};
-    jot_CodeOut out = {"y", JOT_F64, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_Code code;
     V y;
 
@@ -339,7 +340,8 @@ static void
 test_again(const char *backend, Way way)
 {
     jot_Ctx *c = open_ctx(backend);
-    V w[LAYERS + 1], g[LAYERS + 1], want[LAYERS + 1], h[2], want_h[2], y, plain, t, dx, xs, ys[2], x;
+    V w[LAYERS + 1], g[LAYERS + 1], want[LAYERS + 1], h[2], want_h[2], ys[2];
+    V y, plain, t, dx, xs, x;
     int k;
 
     for (k = 0; k < LAYERS; k++)
@@ -358,7 +360,8 @@ test_again(const char *backend, Way way)
     h[0] = w[0], h[1] = x;
     jot_grad(jot_add(all(jot_sin(g[2])), all(jot_sin(g[LAYERS]))), jot_vars(2, h), h);
     want_h[0] = w[0], want_h[1] = x;
-    jot_grad(jot_add(all(jot_sin(want[2])), all(jot_sin(want[LAYERS]))), jot_vars(2, want_h), want_h);
+    jot_grad(jot_add(all(jot_sin(want[2])), all(jot_sin(want[LAYERS]))), jot_vars(2, want_h),
+             want_h);
     for (k = 0; k < 2; k++)
         CHECK(apart(h[k], want_h[k]) < 1e-11, "way %d, second order by %d: %s", way, k,
               jot_message(c));
@@ -405,18 +408,19 @@ test_dropout(const char *backend)
     f = jot_compile(c, JOT_VARS(w), JOT_VARS(y, g));
     CHECK(jot_func_ok(f), "%s", jot_message(c));
     for (n = 0; n < 2; n++) {
-        void *outs[2] = {out[0], out[1]};
-        const void *ins[1] = {in};
         int zeros = 0, apart_at = 0;
 
         for (k = 0; k < 64; k++)
             in[k] = 0.01 * k;
-        CHECK(jot_call(f, ins, outs), "%s", jot_message(c));
+        CHECK(jot_call(f, JOT_INS(JOT_IN(in, sizeof in)),
+                       JOT_OUTS(JOT_OUT(out[0], sizeof out[0]), JOT_OUT(out[1], sizeof out[1]))),
+              "%s", jot_message(c));
         for (k = 0; k < 64; k++) {
             zeros += out[0][k] == 0;
             apart_at += out[1][k] != 0 && fabs(out[0][k] - 0.75 * out[1][k]) > 1e-14;
         }
-        CHECK(zeros > 10 && !apart_at, "call %d: %d dropped, %d with other draws", n, zeros, apart_at);
+        CHECK(zeros > 10 && !apart_at, "call %d: %d dropped, %d with other draws", n, zeros,
+              apart_at);
     }
     jot_close(c);
 }
@@ -527,7 +531,8 @@ test_refused(void)
     refused(c, jot_grad(all(own(y, x, evaluates, NULL)), JOT_VARS(x), &g), JOT_EUSE, "callback");
     refused(c, jot_grad(all(own(y, x, recurs, NULL)), JOT_VARS(x), &g), JOT_ERANGE, "16 deep");
     refused(c, jot_custom_grad(JOT_VARS(y), JOT_VARS(x), NULL, NULL, &z), JOT_EUSE, "NULL");
-    refused(c, jot_custom_grad(JOT_VARS(y), JOT_VARS(x), straight, NULL, NULL), JOT_EUSE, "nowhere");
+    refused(c, jot_custom_grad(JOT_VARS(y), JOT_VARS(x), straight, NULL, NULL), JOT_EUSE,
+            "nowhere");
     refused(c, jot_custom_grad(JOT_NONE_VARS, JOT_VARS(x), straight, NULL, &z), JOT_ERANGE,
             "0 in y");
     refused(c, jot_checkpoint(JOT_NONE_VARS, JOT_VARS(x), &z), JOT_ERANGE, "0 in y");
@@ -537,7 +542,7 @@ test_refused(void)
     z = jot_sin(inside);
     jot_name(inside, "hidden");
     jot_checkpoint(JOT_VARS(z), JOT_VARS(x), &z);
-    refused(c, jot_grad(all(jot_mul(z, inside)), jot_vars(2, JOT_VARS(inside, x).v), many), JOT_EGRAD, "hidden");
+    refused(c, jot_grad(all(jot_mul(z, inside)), JOT_VARS(inside, x), many), JOT_EGRAD, "hidden");
     for (k = 0, z = x; k < 300; k++)
         z = jot_mul(z, many[k] = numbers(c, JOT_SHAPE(3), k));
     refused(c, jot_checkpoint(JOT_VARS(z), JOT_VARS(x), &z), JOT_ERANGE, "254");

@@ -93,7 +93,7 @@ static int
 graded(jot_Var x, jot_Var y, jot_Var *out)
 {
     out[0] = y;
-    jot_grad(jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS), &x, 1, &out[1]);
+    jot_grad(jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS), JOT_VARS(x), &out[1]);
     return 2;
 }
 
@@ -120,7 +120,7 @@ spread(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
 
     out[0] = jot_variance(chain(x, link), JOT_DIMS(1));
     out[1] = jot_softmax(chain(x, link), 1);
-    out[2] = jot_argmax(chain(x, link), 1);
+    out[2] = jot_argmax(chain(x, link), JOT_DIMS(1));
     return 3;
 }
 
@@ -249,7 +249,7 @@ joined(jot_Ctx *c, Link *link, jot_DType dtype, jot_Var *out)
 {
     jot_Var x = drawn(c, dtype, JOT_SHAPE(5, 40), 1), y = chain(x, link);
 
-    return graded(x, jot_concat(JOT_VARS(y, jot_flip(y, JOT_DIMS(1)), chain(y, link)), 0), out);
+    return graded(x, jot_concat(JOT_VARS(y, jot_flip(y, JOT_INTS(1)), chain(y, link)), 0), out);
 }
 
 /* ---- checks --------------------------------------------------------------------------------- */

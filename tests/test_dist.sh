@@ -32,7 +32,7 @@ main(void)
     jot_Var none = jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(0)), JOT_ALL_DIMS);
     jot_Var y = jot_mul(jot_cos(x), jot_exp(x)), g;
 
-    jot_grad(y, &x, 1, &g);
+    jot_grad(y, JOT_VARS(x), &g);
     jot_assign(x, jot_sub(x, jot_scale(g, 0.5)));
     if (jot_item(y) != 1 || jot_item(x) != -0.5 || jot_item(none) != 0)
         return 1;

@@ -196,6 +196,10 @@ calls(const char *backend)
     jot_Var w, x, y, reader;
     jot_Func f;
     float in[64] = {0}, out[64];
+    jot_In from = JOT_IN(in, sizeof in);
+    jot_Out into = JOT_OUT(out, sizeof out);
+    jot_Ins ins = jot_ins(1, &from);
+    jot_Outs outs = jot_outs(1, &into);
     uint64_t before;
     int i;
 
@@ -213,14 +217,15 @@ calls(const char *backend)
         in[i] = 1;
     before = in_place(c);
     for (i = 0; i < 3; i++)
-        CHECK(jot_call(f, (const void *[]){in}, (void *[]){out}) && out[5] == 2 * (6 + (float)i),
+        CHECK(jot_call(f, ins, outs) && out[5] == 2 * (6 + (float)i),
               "%s: call %d: %g %s", backend, i, out[5], jot_message(c));
     CHECK(in_place(c) == before + 3, "%s: %d in place", backend, (int)(in_place(c) - before));
     reader = jot_scale(w, 10);
-    CHECK(jot_call(f, (const void *[]){in}, (void *[]){out}) && at(reader, 5) == 80
+    CHECK(jot_call(f, ins, outs) && at(reader, 5) == 80
           && at(w, 5) == 9 && in_place(c) == before + 3, "%s: read: %g %g", backend, at(reader, 5),
           at(w, 5));
-    CHECK(!jot_call(f, NULL, NULL) && (jot_clear(c), at(w, 5) == 9), "%s: refused", backend);
+    CHECK(!jot_call(f, JOT_NONE_INS, outs) && (jot_clear(c), at(w, 5) == 9), "%s: refused",
+          backend);
     jot_close(c);
 }
 
@@ -242,10 +247,10 @@ drawn(jot_Var *s, uint32_t *seed, int depth)
     jot_Var a = depth > 2 || !draw(seed, 4) ? s[draw(seed, STATES)] : drawn(s, seed, depth + 1);
 
     switch (draw(seed, 10)) {
-    case 0: return jot_transpose(a, JOT_DIMS(1, 0));
+    case 0: return jot_transpose(a, JOT_INTS(1, 0));
     case 1: return jot_reindex(a, JOT_SHAPE(SIDE, SIDE), JOT_INDEX("5-i0", "i1"));
     case 2: return jot_reindex(a, JOT_SHAPE(SIDE, SIDE), JOT_INDEX("0", "i1"));
-    case 3: return jot_sub(a, jot_scale(jot_reduce(JOT_ADD, a, JOT_DIMS(1), true), 0.125));
+    case 3: return jot_sub(a, jot_scale(jot_reduce(JOT_ADD, a, JOT_KEEP(1)), 0.125));
     case 4: return jot_scale(jot_matmul(a, s[draw(seed, STATES)]), 0.125);
     case 5: return jot_mul(jot_tanh(a), s[draw(seed, STATES)]);
     case 6: return jot_add(jot_scale(a, 0.5), jot_scale(s[draw(seed, STATES)], 0.25));
@@ -336,7 +341,7 @@ powers(const char *backend)
             jot_push(c);
             for (int k = 0; k < WEIGHTS; k++)
                 g[k] = jot_cos(jot_scale(w[k], k + 1)), jot_run(c, JOT_VARS(g[k]));
-            jot_step(o, g);
+            jot_step(o, jot_vars(WEIGHTS, g));
             jot_pop(c);
         }
         for (int k = 0; k < WEIGHTS; k++)

@@ -171,7 +171,7 @@ one_label(void)
     if (jot_error(c)) {
         SKIP("one label: %s", jot_message(c));
     } else {
-        jot_grad(jot_cross_entropy(x, jot_iota(c, JOT_I32, JOT_SHAPE(1), 0)), &x, 1, &grad);
+        jot_grad(jot_cross_entropy(x, jot_iota(c, JOT_I32, JOT_SHAPE(1), 0)), JOT_VARS(x), &grad);
         g = jot_data(grad);
         CHECK(g && fabsf(g[0] + 0.993764f) < 1e-5f, "one label: %g: %s", g ? (double)g[0] : 0,
               jot_message(c));

@@ -89,7 +89,7 @@ test_dtypes(void)
         CHECK(jot_dtype(jot_logical_and(a, b)) == JOT_BOOL, "and of %s", jot_dtype_name(d));
         CHECK(node_at(jot_logical_not(a))->input[0] ==
               node_id(d == JOT_BOOL ? a : jot_cast(a, JOT_BOOL)), "not of %s", jot_dtype_name(d));
-        CHECK(jot_dtype(jot_where(a, a, b)) == d, "select of %s", jot_dtype_name(d));
+        CHECK(jot_dtype(jot_where(a, a, b)) == d, "where of %s", jot_dtype_name(d));
         CHECK(jot_error(c) == JOT_OK, "%s", jot_message(c));
         CHECK(is_float || jot_dtype(jot_bit_xor(a, b)) == d, "bits of %s", jot_dtype_name(d));
         CHECK(is_float || jot_dtype(jot_shift_left(a, b)) == arith, "shift %s", jot_dtype_name(d));
@@ -112,7 +112,7 @@ test_mixed(void)
     CHECK(jot_dtype(jot_div(l, u)) == JOT_F32, "i64 / u8");
     CHECK(jot_node(c, n->input[0])->dtype == JOT_I16 && jot_node(c, n->input[1])->dtype == JOT_I16,
           "comparisons promote first");
-    CHECK(jot_dtype(jot_where(u, l, h)) == JOT_F16, "select");
+    CHECK(jot_dtype(jot_where(u, l, h)) == JOT_F16, "where");
     CHECK(jot_dtype(jot_shift_right(u, l)) == JOT_I64, "shift");
     jot_close(c);
 }
@@ -140,7 +140,7 @@ test_broadcast(void)
     CHECK(jot_extent(jot_mul(empty, jot_scalar(c, JOT_F32, 2)), 0) == 0, "empty with scalar");
     y = jot_where(zeros(c, JOT_I32, JOT_SHAPE(3)), zeros(c, JOT_F32, JOT_SHAPE(2, 1)),
                    jot_scalar(c, JOT_F64, 1));
-    CHECK(jot_rank(y) == 2 && jot_extent(y, 1) == 3 && jot_dtype(y) == JOT_F64, "select");
+    CHECK(jot_rank(y) == 2 && jot_extent(y, 1) == 3 && jot_dtype(y) == JOT_F64, "where");
     CHECK(jot_error(c) == JOT_OK, "%s", jot_message(c));
     jot_close(c);
 }
@@ -155,8 +155,8 @@ test_errors(void)
     CHECK(!jot_ok(jot_add(a, b)), "shapes");
     CHECK(failed_with(c, JOT_ESHAPE, "add: a is (2, 3), b is (4): dimension 1 is 3 and 4"), "add");
     CHECK(!jot_ok(jot_where(jot_isnan(a), b, a)), "shapes");
-    CHECK(failed_with(c, JOT_ESHAPE, "select: condition is (2, 3), a is (4), b is (2, 3): "
-                      "dimension 1 is 3 and 4"), "select");
+    CHECK(failed_with(c, JOT_ESHAPE, "where: condition is (2, 3), a is (4), b is (2, 3): "
+                      "dimension 1 is 3 and 4"), "where");
     CHECK(!jot_ok(jot_pow(zeros(c, JOT_F32, JOT_SHAPE(0)), b)), "0 and 4");
     CHECK(failed_with(c, JOT_ESHAPE, "pow: a is (0), b is (4): dimension 0 is 0 and 4"), "pow");
     CHECK(!jot_ok(jot_bit_and(a, i)), "bits of floats");

@@ -159,7 +159,7 @@ check_norm(const char *backend, const char *policy, const char *schedule, int th
     b = jot_full(c, JOT_F32, JOT_SHAPE(t->o), 10000.0 * sqrt(t->c) * t->taps / 3);
     one = jot_full(c, JOT_F32, JOT_SHAPE(t->o), 1);
     y = jot_conv2d(x, w, &conv);
-    y = jot_add(y, jot_broadcast(b, jot_shape(y), JOT_DIMS(0, 2, 3)));
+    y = jot_add(y, jot_broadcast(b, jot_shape(y), JOT_INTS(0, 2, 3)));
     mean = jot_mean(y, JOT_DIMS(0, 2, 3));
     var = jot_variance(y, JOT_DIMS(0, 2, 3));
     z = jot_relu(jot_batch_norm_eval(y, one, one, mean, var, 1e-5));
@@ -249,8 +249,8 @@ check_rows(const char *backend, jot_DType dtype, jot_Ints shape, int columns, in
         x = jot_cast(jot_array(c, JOT_F32, shape, data), dtype);
         y = jot_cast(jot_array(c, JOT_F32, JOT_SHAPE(shape.v[3], columns), data + 999), dtype);
         out[0] = jot_matmul(x, y);
-        out[1] = jot_mean(out[0], jot_ints(3, dims));
-        out[2] = jot_variance(out[0], jot_ints(3, dims));
+        out[1] = jot_mean(out[0], jot_dims(3, dims, false));
+        out[2] = jot_variance(out[0], jot_dims(3, dims, false));
         jot_run(c, JOT_VARS(out[0], out[1], out[2]));
         for (j = 1; j < 3; j++) {
             int64_t k;

@@ -90,8 +90,7 @@ inference(jot_Ctx *c, const Compiler *with)
 {
     static const jot_Pool half = {{2, 2}, {2, 2}, {0, 0}};
     float room[2 * 8 * 8 + 2], *in = room + 1, a[10], b[10]; /* arrays of a caller lie anywhere */
-    const void *ins[1] = {in};
-    void *outs[1] = {a}, *arena;
+    void *arena;
     jot_Var x, y;
     jot_Func f;
     F11 *g;
@@ -111,7 +110,8 @@ inference(jot_Ctx *c, const Compiler *with)
 
         for (i = 0; i < 128; i++)
             in[i] = noise(i * (k + 1));
-        CHECK(jot_call(f, ins, outs), "%s", jot_message(c));
+        CHECK(jot_call(f, JOT_INS(JOT_IN(in, 128 * sizeof *in)), JOT_OUTS(JOT_OUT(a, sizeof a))),
+              "%s", jot_message(c));
         memset(arena, k, 64);
         g(arena, in, b);
         CHECK(near(a, b, 10), "%s: %g %g, not %g %g", with->name, b[0], b[1], a[0], a[1]);
@@ -156,8 +156,7 @@ static void
 updates(jot_Ctx *c, const Compiler *with)
 {
     float in[6] = {1, 2, 3, 4, 5, 6}, t[2] = {1, -1}, la, lb, wa[3], wb[3];
-    const void *ins[2] = {in, t};
-    void *outs[2] = {&la, wa}, *arena;
+    void *arena;
     jot_Var w = filled(c, JOT_SHAPE(3, 1), true), seen, x, y, loss, g;
     jot_Func f;
     F22 *call;
@@ -172,7 +171,7 @@ updates(jot_Ctx *c, const Compiler *with)
     for (turn = 0; turn < 2; turn++) { /* a function takes its assignments along: built twice */
         loss = jot_mse(jot_matmul(x, w), y);
         loss = jot_add(loss, jot_sum(seen, JOT_ALL_DIMS));
-        jot_grad(loss, &w, 1, &g);
+        jot_grad(loss, JOT_VARS(w), &g);
         jot_assign(w, jot_sub(w, jot_scale(g, .01)));
         jot_assign(seen, x);
         if (turn)
@@ -181,7 +180,9 @@ updates(jot_Ctx *c, const Compiler *with)
             *(void **)&call = load(c, with, JOT_VARS(x, y), JOT_VARS(loss, w), &arena);
     }
     for (k = 0; call && k < 4; k++) {
-        CHECK(jot_call(f, ins, outs), "%s", jot_message(c));
+        CHECK(jot_call(f, JOT_INS(JOT_IN(in, sizeof in), JOT_IN(t, sizeof t)),
+                       JOT_OUTS(JOT_OUT(&la, sizeof la), JOT_OUT(wa, sizeof wa))),
+              "%s", jot_message(c));
         call(arena, in, t, &lb, wb);
         CHECK(near(&la, &lb, 1) && near(wa, wb, 3), "%s, step %d: %g, not %g; %g, not %g",
               with->name, k, lb, la, wb[0], wa[0]);
@@ -217,10 +218,10 @@ tables(jot_Ctx *c, const Compiler *with)
             data = "\1\0\1";
         jot_push(c);
         x = jot_array(c, t, JOT_SHAPE(n), data);
-        twice = jot_flip(x, JOT_DIMS(0));
+        twice = jot_flip(x, JOT_INTS(0));
         CHECK(jot_copy(x, same, nbytes) && jot_copy(twice, computed, nbytes), "%s",
               jot_message(c));
-        twice = jot_flip(jot_stop_fuse(x), JOT_DIMS(0)); /* without elements yet */
+        twice = jot_flip(jot_stop_fuse(x), JOT_INTS(0)); /* without elements yet */
         *(void **)&f = load(c, with, JOT_NONE_VARS, JOT_VARS(x, twice, x), &arena);
         if (f)
             f(arena, got[0], got[1], got[2]);
@@ -236,7 +237,7 @@ static void
 user_code(jot_Ctx *c, const Compiler *with)
 {
     const char *name = "x";
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_CodeScalar scalar = {"by", 2.5};
     jot_Code code;
     float in[3] = {1, 2, 3}, got[3];

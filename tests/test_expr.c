@@ -166,7 +166,8 @@ slopes(const char *what, const char *text, const char *names, jot_Vars x)
     V w = numbers(jot_shape(jot_expr(ctx, text, names, x)), 99), g[3], nudged[3];
     int k;
 
-    CHECK(jot_grad(jot_sum(jot_mul(jot_expr(ctx, text, names, x), w), JOT_ALL_DIMS), x.v, x.n, g),
+    CHECK(jot_grad(jot_sum(jot_mul(jot_expr(ctx, text, names, x), w), JOT_ALL_DIMS),
+                   jot_vars(x.n, x.v), g),
           "%s: %s", what, jot_message(ctx));
     for (k = 0; k < x.n && !jot_error(ctx); k++) {
         int64_t n = jot_nelem(x.v[k]), j;

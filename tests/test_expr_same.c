@@ -13,7 +13,7 @@ typedef jot_Var V;
 /* ---- the library's operators -------------------------------------------------------------- */
 
 static V l_matmul(V *x) { return jot_matmul(x[0], x[1]); }
-static V l_transpose(V *x) { return jot_transpose(x[0], JOT_DIMS(2, 0, 1)); }
+static V l_transpose(V *x) { return jot_transpose(x[0], JOT_INTS(2, 0, 1)); }
 static V l_rows(V *x) { return jot_sum(x[0], JOT_DIMS(1)); }
 static V l_columns(V *x) { return jot_sum(x[0], JOT_DIMS(0)); }
 static V l_all(V *x) { return jot_sum(jot_mul(x[0], x[0]), JOT_ALL_DIMS); }
@@ -22,10 +22,10 @@ static V l_max(V *x) { return jot_max(x[0], JOT_DIMS(1)); }
 static V l_min(V *x) { return jot_min(x[0], JOT_DIMS(1)); }
 static V l_mean(V *x) { return jot_mean(x[0], JOT_DIMS(1)); }
 static V l_bias(V *x) { return jot_add(x[0], x[1]); }
-static V l_flip(V *x) { return jot_flip(x[0], JOT_DIMS(1)); }
-static V l_tile(V *x) { return jot_tile(x[0], JOT_DIMS(1, 3)); }
+static V l_flip(V *x) { return jot_flip(x[0], JOT_INTS(1)); }
+static V l_tile(V *x) { return jot_tile(x[0], JOT_INTS(1, 3)); }
 static V l_softmax(V *x) { return jot_softmax(x[0], 1); }
-static V l_pad(V *x) { return jot_pad(x[0], JOT_DIMS(0, 1), JOT_DIMS(0, 2), 7); }
+static V l_pad(V *x) { return jot_pad(x[0], JOT_INTS(0, 1), JOT_INTS(0, 2), 7); }
 static V l_concat(V *x) { return jot_concat(JOT_VARS(x[0], x[1], x[0]), 1); }
 static V l_gather(V *x) { return jot_take(x[0], x[1], 0); }
 static V l_one_hot(V *x) { return jot_one_hot(x[0], 10, JOT_F32); }
@@ -36,13 +36,13 @@ static V l_relu(V *x) { return jot_relu(jot_linear(x[0], x[1], x[2])); }
 static V
 l_any(V *x)
 {
-    return jot_reduce(JOT_BITOR, jot_gt(x[0], jot_neg(x[0])), JOT_DIMS(1), false);
+    return jot_reduce(JOT_BITOR, jot_gt(x[0], jot_neg(x[0])), JOT_DIMS(1));
 }
 
 static V
 l_slice(V *x)
 {
-    return jot_slice(x[0], JOT_DIMS(1, 2), JOT_DIMS(5, 8), JOT_DIMS(1, 2));
+    return jot_slice(x[0], JOT_INTS(1, 2), JOT_INTS(5, 8), JOT_INTS(1, 2));
 }
 
 static V
@@ -95,8 +95,8 @@ l_attention(V *x)
 static V
 l_norm(V *x)
 {
-    V m = jot_reduce(JOT_MEAN, x[0], JOT_DIMS(1), true), d = jot_sub(x[0], m);
-    V v = jot_reduce(JOT_MEAN, jot_mul(d, d), JOT_DIMS(1), true);
+    V m = jot_reduce(JOT_MEAN, x[0], JOT_KEEP(1)), d = jot_sub(x[0], m);
+    V v = jot_reduce(JOT_MEAN, jot_mul(d, d), JOT_KEEP(1));
 
     return jot_mul(d, jot_rsqrt(jot_offset(v, 1e-5)));
 }
@@ -188,7 +188,8 @@ scribe_same(const Same *s, const Posed *m, bool library, Notes *notes)
     y = library ? s->library(x) : jot_expr(ctx, s->text, which, jot_vars(n, x));
     CHECK(jot_ok(y), "%s: %s", s->name, jot_message(ctx));
     if (jot_dtype(y) == JOT_F32 && wrt) {
-        CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), x, wrt, g), "%s: %s", s->name,
+        CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), jot_vars(wrt, x), g),
+              "%s: %s", s->name,
               jot_message(ctx));
         g[wrt < 3 ? wrt : 2] = wrt < 3 ? y : g[2];
         CHECK(jot_run(ctx, jot_vars(wrt < 3 ? wrt + 1 : 3, g)), "%s: %s", s->name,

@@ -220,7 +220,7 @@ test_reuse(void)
     for (i = 0; i < STEPS; i++) {
         jot_push(c);
         for (k = 0; k < 3; k++)
-            jot_fetch(jot_offset(jot_slice(x, JOT_DIMS(0), JOT_DIMS(WIDE >> k), JOT_DIMS(1)),
+            jot_fetch(jot_offset(jot_slice(x, JOT_INTS(0), JOT_INTS(WIDE >> k), JOT_INTS(1)),
                                  i * 10 + k), see, &seen);
         CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
         jot_pop(c);
@@ -316,7 +316,7 @@ test_clear(const char *name)
     jot_fetch(w, see, &seen); /* of this nothing was computed */
     jot_raise(c, JOT_EUSE, "by hand");
     jot_clear(c);
-    CHECK(jot_copy(jot_slice(w, JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS(1)), &v, sizeof v) && v == 2
+    CHECK(jot_copy(jot_slice(w, JOT_INTS(0), JOT_INTS(1), JOT_INTS(1)), &v, sizeof v) && v == 2
               && seen.n == 2, "%s: %g, %d calls: %s", name, (double)v, seen.n, jot_message(c));
     jot_close(c);
 }

@@ -109,7 +109,7 @@ result_grad(Round *r, const char *name, jot_Var y, const jot_Var *wrt, int n, bo
     jot_Var g[4], loss = jot_sum(jot_mul(y, filled(r, jot_shape(y))), JOT_ALL_DIMS);
 
     result(r, name, y, loose);
-    jot_grad(loss, wrt, n, g);
+    jot_grad(loss, jot_vars(n, wrt), g);
     for (int i = 0; i < n; i++)
         result(r, name, g[i], loose);
 }
@@ -269,9 +269,9 @@ sums(Round *r)
     result(r, "sum of rows", jot_sum(x, JOT_DIMS(1)), false);
     result(r, "sum of all", jot_sum(jot_mul(x, x), JOT_ALL_DIMS), false);
     result(r, "maxima", n && m ? jot_max(x, JOT_DIMS(1)) : x, false);
-    result(r, "places", n && m ? jot_argmax(x, 1) : x, false);
+    result(r, "places", n && m ? jot_argmax(x, JOT_DIMS(1)) : x, false);
     result(r, "transposed", jot_add(x, jot_swap(y, 0, 1)), false);
-    result(r, "deviations", jot_sub(x, jot_reduce(JOT_MEAN, x, JOT_DIMS(0), true)), true);
+    result(r, "deviations", jot_sub(x, jot_reduce(JOT_MEAN, x, JOT_KEEP(0))), true);
 }
 
 static void
@@ -302,8 +302,8 @@ windows(Round *r)
 
     result_grad(r, "max pool", jot_max_pool2d(x, &pool), &x, 1, true);
     result_grad(r, "mean pool", jot_avg_pool2d(x, &pool), &x, 1, true);
-    d = jot_sub(jot_broadcast(a, JOT_SHAPE(n, m, 3), JOT_DIMS(1)),
-                jot_broadcast(b, JOT_SHAPE(n, m, 3), JOT_DIMS(0)));
+    d = jot_sub(jot_broadcast(a, JOT_SHAPE(n, m, 3), JOT_INTS(1)),
+                jot_broadcast(b, JOT_SHAPE(n, m, 3), JOT_INTS(0)));
     wrt[0] = a;
     wrt[1] = b;
     result_grad(r, "pairs", jot_sum(jot_square(d), JOT_DIMS(2)), wrt, 2, false);
@@ -371,22 +371,19 @@ unaligned(Round *r)
     jot_Func f;
     const float *got[2];
 
-    jot_set(w, jot_data(filled(r, JOT_SHAPE(K, M))));
+    jot_set(w, jot_data(filled(r, JOT_SHAPE(K, M))), K * M * sizeof(float));
     y = jot_relu(jot_matmul(x, w));
     s = jot_softmax(y, 1);
     f = jot_compile(r->c, JOT_VARS(x), JOT_VARS(y, s));
     CHECK(jot_func_ok(f), "round %d: %s", r->number, jot_message(r->c));
     for (int off = 0; off < 2; off++) {
         float *in = (float *)memory[off] + off, *a = in + IN + off, *b = a + OUT + off;
-        const void *ins[1];
-        void *outs[2];
 
         for (int i = 0; i < IN; i++)
             in[i] = (float)(i * 7 % 17 - 8) / 4;
-        ins[0] = in;
-        outs[0] = a;
-        outs[1] = b;
-        CHECK(jot_call(f, ins, outs), "round %d: %s", r->number, jot_message(r->c));
+        CHECK(jot_call(f, JOT_INS(JOT_IN(in, IN * sizeof *in)),
+                       JOT_OUTS(JOT_OUT(a, OUT * sizeof *a), JOT_OUT(b, OUT * sizeof *b))),
+              "round %d: %s", r->number, jot_message(r->c));
         got[off] = a;
     }
     CHECK(!memcmp(got[0], got[1], OUT * sizeof(float)) &&

@@ -95,18 +95,17 @@ static void
 child_evaluates(Parent *p)
 {
     float in[4] = {1, 2, 3, 4}, out[4] = {9};
-    const void *from = in;
     jot_Var x = jot_scale(p->big, 2), g;
-    void *to = out;
 
     CHECK(isnan(jot_item(jot_sum(x, JOT_ALL_DIMS))), "evaluated");
     refused(p->c, "item");
     CHECK(!jot_data(x), "evaluated");
     refused(p->c, "data");
-    CHECK(jot_grad(jot_sum(jot_square(p->big), JOT_ALL_DIMS), &p->big, 1, &g)
+    CHECK(jot_grad(jot_sum(jot_square(p->big), JOT_ALL_DIMS), JOT_VARS(p->big), &g)
               && jot_assign(p->big, g) && !jot_run(p->c, JOT_VARS(x)), "evaluated");
     refused(p->c, "run");
-    CHECK(!jot_call(p->f, &from, &to) && out[0] == 9, "called");
+    CHECK(!jot_call(p->f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out)))
+              && out[0] == 9, "called");
     refused(p->c, "call");
     x = jot_array(p->c, JOT_F32, JOT_SHAPE(4), in);
     CHECK(!jot_func_ok(jot_compile(p->c, JOT_VARS(x), JOT_VARS(jot_sin(x)))), "compiled");

@@ -65,8 +65,8 @@ net_step(Net *net, jot_Var x, jot_Var y)
     p[1] = net->w2;
     h = jot_dropout(jot_sigmoid(jot_matmul(x, net->w1)), .5);
     loss = jot_mse(jot_matmul(h, net->w2), y);
-    jot_grad(loss, p, 2, g);
-    jot_step(net->optim, g);
+    jot_grad(loss, jot_vars(2, p), g);
+    jot_step(net->optim, jot_vars(2, g));
     return loss;
 }
 
@@ -82,6 +82,13 @@ net_compile(jot_Ctx *c, Net *net)
     f = jot_compile(c, JOT_VARS(x, y), JOT_VARS(net_step(net, x, y)));
     jot_pop(c);
     return f;
+}
+
+static bool
+net_call(jot_Func f, const float *x, const float *y, float *loss)
+{
+    return jot_call(f, JOT_INS(JOT_IN(x, 12 * sizeof *x), JOT_IN(y, 4 * sizeof *y)),
+                    JOT_OUTS(JOT_OUT(loss, sizeof *loss)));
 }
 
 enum { STEPS = 6 };
@@ -107,19 +114,14 @@ training(const char *backend, int kind)
     nodes = jot_stats(c[1]).live_nodes;
     for (i = 0; i < STEPS; i++) {
         float x[12], y[4];
-        const void *in[2];
-        void *out[1];
 
         batch(i, x, y);
         jot_push(c[0]);
         loss[0] = (float)jot_item(net_step(&net[0], jot_array(c[0], JOT_F32, JOT_SHAPE(4, 3), x),
                                            jot_array(c[0], JOT_F32, JOT_SHAPE(4, 1), y)));
         jot_pop(c[0]);
-        in[0] = x;
-        in[1] = y;
-        out[0] = &loss[1];
         if (i % 2) {
-            CHECK(jot_call(f, in, out), "%s: %s", backend, jot_message(c[1]));
+            CHECK(net_call(f, x, y, &loss[1]), "%s: %s", backend, jot_message(c[1]));
         } else {
             jot_Var a, b, l;
 
@@ -164,8 +166,9 @@ states(const char *backend)
     jot_Ctx *c = open_on(backend, NULL);
     float one[3] = {1, 2, 3}, two[3] = {10, 20, 30}, in[3] = {5, 6, 7}, out[5][3];
     jot_Var a = jot_param(c, JOT_F32, JOT_SHAPE(3), one), b, x, held, copy, sum, outs[5];
-    const void *ins[1];
-    void *to[5];
+    jot_In from = JOT_IN(in, sizeof in);
+    jot_Ins ins = jot_ins(1, &from);
+    jot_Out to[5];
     jot_Func f;
     int k;
 
@@ -191,10 +194,9 @@ states(const char *backend)
     CHECK(jot_func_ok(f), "%s: %s", backend, jot_message(c));
     CHECK(first(a) == 1 && first(b) == 10, "nothing runs when it is compiled");
     jot_pop(c);
-    ins[0] = in;
     for (k = 0; k < 5; k++)
-        to[k] = out[k];
-    CHECK(jot_call(f, ins, to), "%s: %s", backend, jot_message(c));
+        to[k] = JOT_OUT(out[k], sizeof out[k]);
+    CHECK(jot_call(f, ins, jot_outs(5, to)), "%s: %s", backend, jot_message(c));
     CHECK(out[0][1] == 28 && out[4][2] == 40 && out[1][0] == 5 && out[2][0] == 1 && out[3][0] == 10,
           "%s: %g %g %g %g %g", backend, out[0][1], out[4][2], out[1][0], out[2][0], out[3][0]);
     CHECK(first(a) == 10 && first(b) == 1 && first(held) == 5, "%s: %g %g %g", backend, first(a),
@@ -202,13 +204,15 @@ states(const char *backend)
     /* what reads an old value keeps it; what is assigned in between is read */
     copy = jot_scale(a, 1);
     in[0] = 50;
-    CHECK(jot_set(b, two), "%s", jot_message(c));
-    CHECK(jot_call(f, ins, to) && out[0][0] == 70, "%s: %g %s", backend, out[0][0], jot_message(c));
+    CHECK(jot_set(b, two, sizeof two), "%s", jot_message(c));
+    CHECK(jot_call(f, ins, jot_outs(5, to)) && out[0][0] == 70, "%s: %g %s", backend, out[0][0],
+          jot_message(c));
     CHECK(first(copy) == 10 && first(a) == 10 && first(b) == 10 && first(held) == 50,
           "%s: %g %g %g %g", backend, first(copy), first(a), first(b), first(held));
     /* in and out may overlap */
-    to[0] = in;
-    CHECK(jot_call(f, ins, to) && in[0] == 70 && out[1][0] == 50, "%s: %g", backend, in[0]);
+    to[0].data = in;
+    CHECK(jot_call(f, ins, jot_outs(5, to)) && in[0] == 70 && out[1][0] == 50, "%s: %g", backend,
+          in[0]);
     jot_func_free(f);
     CHECK(first(held) == 50, "what a call computed outlives the function");
     /* a freed parameter */
@@ -217,7 +221,8 @@ states(const char *backend)
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_mul(x, b)));
     jot_pop(c);
     jot_free(b);
-    CHECK(!jot_call(f, ins, to) && jot_error(c) == JOT_EHANDLE, "%s: %s", backend, jot_message(c));
+    CHECK(!jot_call(f, ins, jot_outs(1, to)) && jot_error(c) == JOT_EHANDLE, "%s: %s", backend,
+          jot_message(c));
     jot_clear(c);
     jot_close(c); /* frees f */
 }
@@ -229,8 +234,6 @@ evaluated(const char *backend)
     jot_Ctx *c = open_on(backend, NULL);
     float one[2] = {1, 2}, in[2] = {3, 4}, out[2];
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), one), k, y, z;
-    const void *ins[1] = {in};
-    void *to[1] = {out};
     jot_Func f;
 
     k = jot_exp(jot_full(c, JOT_F32, JOT_SHAPE(2), 0.5));
@@ -238,7 +241,9 @@ evaluated(const char *backend)
     z = jot_offset(y, 1);
     CHECK(jot_run(c, JOT_VARS(k, y, z)), "%s", jot_message(c));
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(z));
-    CHECK(jot_func_ok(f) && jot_call(f, ins, to), "%s: %s", backend, jot_message(c));
+    CHECK(jot_func_ok(f)
+          && jot_call(f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out))),
+          "%s: %s", backend, jot_message(c));
     CHECK(fabsf(out[1] - 4 * expf(.5f) - 1) < 1e-5f, "%s: %g", backend, out[1]);
     CHECK(first(y) == expf(.5f) || fabsf(first(y) - expf(.5f)) < 1e-6f, "values stay");
     jot_close(c);
@@ -253,6 +258,38 @@ refuses(jot_Ctx *c, jot_Func f, jot_Status status, const char *text)
           "%s: %d %s", text,
           jot_error(c), jot_message(c));
     jot_clear(c);
+}
+
+/* A call of a function of one input and one output of two floats, and what it says. */
+static void
+misfit(jot_Ctx *c, jot_Func f, jot_Ins in, jot_Outs out, jot_Status status, const char *text)
+{
+    CHECK(!jot_call(f, in, out) && jot_error(c) == status && !strcmp(jot_message(c), text),
+          "%s: %d %s", text, jot_error(c), jot_message(c));
+    jot_clear(c);
+}
+
+/* Counts and sizes of buffers; the last failure stays. */
+static void
+check_buffers(jot_Ctx *c, jot_Func f)
+{
+    float x[3] = {1, 2, 3}, y[3] = {-9, -9, -9};
+    jot_In in = JOT_IN(x, 2 * sizeof *x);
+    jot_Out out = JOT_OUT(y, 2 * sizeof *y);
+
+    misfit(c, f, JOT_NONE_INS, JOT_OUTS(out), JOT_ERANGE, "call: in: 1 buffers asked, 0 found");
+    misfit(c, f, JOT_INS(in, in), JOT_OUTS(out), JOT_ERANGE, "call: in: 1 buffers asked, 2 found");
+    misfit(c, f, JOT_INS(in), JOT_OUTS(out, out), JOT_ERANGE,
+           "call: out: 1 buffers asked, 2 found");
+    misfit(c, f, JOT_INS(JOT_IN(x, sizeof x)), JOT_OUTS(out), JOT_ESHAPE,
+           "call: in[0] is f32 (2): 8 bytes asked, 12 found");
+    misfit(c, f, JOT_INS(in), JOT_OUTS(JOT_OUT(y, 4)), JOT_ESHAPE,
+           "call: out[0] is f32 (2): 8 bytes asked, 4 found");
+    misfit(c, f, JOT_INS(JOT_IN(NULL, 8)), JOT_OUTS(out), JOT_EUSE, "call: in[0] is NULL");
+    misfit(c, f, JOT_INS(in), JOT_OUTS(JOT_OUT(NULL, 8)), JOT_EUSE, "call: out[0] is NULL");
+    misfit(c, f, jot_ins(1, NULL), JOT_OUTS(out), JOT_EUSE, "call: the list of in is NULL");
+    CHECK(y[0] == -9, "a refused call wrote %g", y[0]);
+    CHECK(!jot_call(f, JOT_NONE_INS, JOT_NONE_OUTS), "no buffers");
 }
 
 static void
@@ -271,15 +308,15 @@ refused(const char *backend)
     refuses(c, jot_compile(c, JOT_VARS(x), JOT_VARS(y)), JOT_EUSE, "was an expression");
     jot_assign(x, jot_offset(x, 1));
     refuses(c, jot_compile(c, JOT_VARS(x), JOT_VARS(y)), JOT_EUSE, "expression");
-    jot_set(p, two);
+    jot_set(p, two, 2 * sizeof *two);
     jot_assign(p, jot_add(p, x));
     refuses(c, jot_compile(c, JOT_VARS(x), JOT_VARS(y)), JOT_EUSE, "call jot_run in between");
     CHECK(first(p) == 0, "refused, an assignment is withdrawn");
     /* what is set, and nothing more, is run and no part of the function */
-    jot_set(p, two);
+    jot_set(p, two, 2 * sizeof *two);
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_add(x, p)));
     CHECK(jot_func_ok(f) && first(p) == 7, "%s", jot_message(c));
-    jot_set(p, two + 1);
+    jot_set(p, two + 1, 2 * sizeof *two);
     CHECK(jot_call_vars(f, JOT_VARS(x), &out) && first(out) == 8, "%s", jot_message(c));
     bad = jot_array(c, JOT_F32, JOT_SHAPE(3), NULL);
     CHECK(!jot_call_vars(f, JOT_VARS(bad), &out) && jot_error(c) == JOT_ESHAPE
@@ -297,7 +334,7 @@ refused(const char *backend)
     CHECK(!jot_call_vars(f, JOT_VARS(x), NULL) && jot_error(c) == JOT_EUSE
               && strstr(jot_message(c), "call_vars: out is NULL"), "%s", jot_message(c));
     jot_clear(c);
-    CHECK(!jot_call(f, NULL, NULL) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
+    check_buffers(c, f);
     CHECK(!jot_func_ok(jot_compile(c, JOT_VARS(x), JOT_VARS(y))),
           "a context in failure compiles nothing");
     jot_clear(c);
@@ -311,7 +348,7 @@ static jot_Var
 times(jot_Var x, double by)
 {
     const char *name = "x";
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_CodeScalar scalar = {"by", 0};
     jot_Code code;
     jot_Var y = {0};
@@ -335,11 +372,14 @@ user_code(const char *backend)
     jot_Ctx *c = open_on(backend, NULL);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL);
     float in[2] = {3, 4}, out[2][2];
-    const void *ins[1] = {in};
-    void *to[2] = {out[0], out[1]};
     jot_Func f = jot_compile(c, JOT_VARS(x), JOT_VARS(times(x, 2), times(jot_offset(x, 1), 5)));
 
-    CHECK(jot_func_ok(f) && jot_call(f, ins, to) && out[0][1] == 8 && out[1][0] == 20,
+    CHECK(jot_func_ok(f)
+              && jot_call(f, JOT_INS(JOT_IN(in, sizeof in)),
+                          JOT_OUTS(JOT_OUT(out[0], sizeof out[0]),
+                                                                      JOT_OUT(out[1],
+                                                                              sizeof out[1])))
+              && out[0][1] == 8 && out[1][0] == 20,
           "%s: %g %g %s", backend,
           out[0][1], out[1][0], jot_message(c));
     jot_close(c);
@@ -356,8 +396,6 @@ steady(const char *backend, bool compiled)
     jot_Config config = {.backend = backend, .cache_dir = "", .give_back = compiled};
     jot_Ctx *c;
     float x[12], y[4], loss;
-    const void *in[2] = {x, y};
-    void *out[1] = {&loss};
     jot_Func f = {0};
     Net net;
     long before;
@@ -381,7 +419,7 @@ steady(const char *backend, bool compiled)
         if (!compiled)
             loss = (float)jot_item(net_step(&net, jot_array(c, JOT_F32, JOT_SHAPE(4, 3), x),
                                             jot_array(c, JOT_F32, JOT_SHAPE(4, 1), y)));
-        CHECK(compiled ? jot_call(f, in, out) : loss == loss, "%s", jot_message(c));
+        CHECK(compiled ? net_call(f, x, y, &loss) : loss == loss, "%s", jot_message(c));
         jot_pop(c);
         CHECK(i < 3 || heap.calls == before, "%s: step %d asks the allocator %ld times", backend, i,
               heap.calls - before);
@@ -395,8 +433,6 @@ static void
 no_memory(const char *backend, int stride)
 {
     float x[12], y[4], loss, w[12], after[12];
-    const void *in[2] = {x, y};
-    void *out[1] = {&loss};
     bool done = false;
     long n;
 
@@ -414,7 +450,7 @@ no_memory(const char *backend, int stride)
         heap.countdown = n;
         f = net_compile(c, &net);
         for (k = 0; jot_func_ok(f) && k < 2; k++)
-            ok[k] = (k == 0 || ok[0]) && jot_call(f, in, out);
+            ok[k] = (k == 0 || ok[0]) && net_call(f, x, y, &loss);
         done = heap.countdown > 0;
         heap.countdown = 0;
         all = jot_func_ok(f) && ok[0] && ok[1]; /* also where a rewrite was given up */
@@ -425,7 +461,7 @@ no_memory(const char *backend, int stride)
         CHECK(ok[0] || !memcmp(w, start1, sizeof w), "n %ld: a parameter changed", n);
         if (!jot_func_ok(f))
             f = net_compile(c, &net);
-        CHECK(jot_func_ok(f) && jot_call(f, in, out), "n %ld, again: %s", n, jot_message(c));
+        CHECK(jot_func_ok(f) && net_call(f, x, y, &loss), "n %ld, again: %s", n, jot_message(c));
         CHECK(jot_copy(net.w1, after, sizeof after) && memcmp(w, after, sizeof w),
               "n %ld: a call changes the parameters", n);
         jot_close(c);
@@ -491,8 +527,10 @@ static void
 handles(const char *backend)
 {
     float in[2] = {1, 2}, to[2];
-    const void *ins[1] = {in};
-    void *outs[1] = {to};
+    jot_In from = JOT_IN(in, sizeof in);
+    jot_Out into = JOT_OUT(to, sizeof to);
+    jot_Ins ins = jot_ins(1, &from);
+    jot_Outs outs = jot_outs(1, &into);
     jot_Ctx *c = open_on(backend, NULL);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL), y = jot_neg(x), got;
     jot_Func empty = {0}, old = jot_compile(c, JOT_VARS(x), JOT_VARS(y)), next, bad;
@@ -534,8 +572,6 @@ static void
 placed(jot_Func f, float *s, const void *x, void *to0, void *to1, int copies, const char *what)
 {
     static float was[PLACE], want[PLACE], sum[PLACE], next[PLACE];
-    const void *in[1] = {x};
-    void *out[3] = {to0, to1, next};
 
     memcpy(was, x, sizeof was);
     for (int i = 0; i < PLACE; i++) {
@@ -543,7 +579,10 @@ placed(jot_Func f, float *s, const void *x, void *to0, void *to1, int copies, co
         sum[i] = s[i] + was[i];
     }
     forget_log();
-    CHECK(jot_call(f, in, out), "%s: %s", what, jot_message(f.ctx));
+    CHECK(jot_call(f, JOT_INS(JOT_IN(x, sizeof was)),
+                   JOT_OUTS(JOT_OUT(to0, sizeof want), JOT_OUT(to1, sizeof want),
+                            JOT_OUT(next, sizeof next))),
+          "%s: %s", what, jot_message(f.ctx));
     CHECK(!memcmp(to0, want, sizeof want) && !memcmp(to1, want, sizeof want)
               && !memcmp(next, sum, sizeof sum), "%s: other values", what);
     CHECK(count_logged("is copied") == copies, "%s: %d copies, not %d\n%s", what,
@@ -604,8 +643,6 @@ static void
 no_compiler(const char *backend)
 {
     float x[12], y[4], loss, w[12];
-    const void *in[2] = {x, y};
-    void *out[1] = {&loss};
     bool done = false;
     int n;
 
@@ -631,7 +668,7 @@ no_compiler(const char *backend)
               backend, n, jot_message(c));
         if (!jot_func_ok(f))
             f = net_compile(c, &net);
-        CHECK(jot_func_ok(f) && jot_call(f, in, out) && jot_copy(net.w1, w, sizeof w)
+        CHECK(jot_func_ok(f) && net_call(f, x, y, &loss) && jot_copy(net.w1, w, sizeof w)
                   && memcmp(w, start1, sizeof w),
               "%s, text %d: %s", backend, n, jot_message(c));
         jot_close(c);

@@ -73,7 +73,7 @@ test_rules(void)
     run_free(&run);
 
     /* rule 3: e to u directly, and around by a sum */
-    u = jot_mul(e, jot_broadcast(s, SH(8, 8), D(1)));
+    u = jot_mul(e, jot_broadcast(s, SH(8, 8), I(1)));
     CHECK(run_fuse(&run, 1, &u, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
     check_why(&run, e, WHY_RULE3, "rule 3");
     check_why(&run, s, WHY_RULE2, "rule 2 through a broadcast");
@@ -166,7 +166,7 @@ test_places(void)
     /* iota and constants are part of whoever reads them, unless asked for */
     out[1] = jot_iota(ctx, JOT_F32, SH(8, 8), 0);
     out[0] = jot_add(jot_sum(jot_mul(x, out[1]), D(1)),
-                     jot_max(jot_add(jot_transpose(x, D(1, 0)), out[1]), D(0)));
+                     jot_max(jot_add(jot_transpose(x, I(1, 0)), out[1]), D(0)));
     CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 3, "%d groups", (int)run.fusion.ngroups);
     check_place(&run, out[1], PLACE_CLONED, "iota");
     run_free(&run);
@@ -177,7 +177,7 @@ test_places(void)
 
     /* work moves behind a broadcast, also when the broadcast itself is asked for */
     e = jot_exp(IN(8));
-    out[0] = jot_broadcast(e, SH(16, 8), D(0));
+    out[0] = jot_broadcast(e, SH(16, 8), I(0));
     CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 1, "%d groups", (int)run.fusion.ngroups);
     check_place(&run, e, PLACE_CLONED, "moved");
     check_place(&run, out[0], PLACE_STORED, "moved");
@@ -218,9 +218,10 @@ test_later(void)
     Run run;
     int k;
 
-    s = jot_slice(jot_scale(w, .05), D(0, 0), D(2, 2), D(1, 1));
+    s = jot_slice(jot_scale(w, .05), I(0, 0), I(2, 2), I(1, 1));
     q = jot_matmul(s, s);
-    CHECK(jot_grad(jot_sum(jot_tanh(jot_stack(JOT_VARS(q, q), 2)), JOT_ALL_DIMS), &w, 1, &g), "%s",
+    CHECK(jot_grad(jot_sum(jot_tanh(jot_stack(JOT_VARS(q, q), 2)), JOT_ALL_DIMS), JOT_VARS(w), &g),
+          "%s",
           jot_message(ctx));
     for (k = 0; k < 20; k++) {
         CHECK(run_fuse(&run, 1, &g, k % 2 ? FUSE_PAPER : FUSE_REWARD, (uint64_t)k / 2) ==
@@ -258,8 +259,8 @@ test_scatters(void)
     run_free(&run);
 
     /* larger than all it is computed from: not stored */
-    out[2] = jot_mul(jot_broadcast(x, SH(8, 4, 3), D(2)),
-                     jot_broadcast(IN(3), SH(8, 4, 3), D(0, 1)));
+    out[2] = jot_mul(jot_broadcast(x, SH(8, 4, 3), I(2)),
+                     jot_broadcast(IN(3), SH(8, 4, 3), I(0, 1)));
     out[0] = jot_reindex_reduce(JOT_ADD, out[2], SH(14), JOT_INDEX("i0 + i1 + i2"));
     out[1] = jot_reindex_reduce(JOT_ADD, out[2], SH(11, 3), JOT_INDEX("i0 + i1", "i2"));
     CHECK(run_fuse(&run, 2, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
@@ -284,7 +285,7 @@ test_chain(void)
     int k;
 
     for (k = 0; k < 4 * FUSE_CHAIN; k++)
-        y = jot_pad(y, D(1), D(1), k + 1);
+        y = jot_pad(y, I(1), I(1), k + 1);
     CHECK(run_fuse(&run, 1, &y, FUSE_PAPER, 0) == 4, "%d groups", (int)run.fusion.ngroups);
     check_result(&run, "chain of pads");
     run_free(&run);
@@ -303,13 +304,14 @@ test_parts(void)
     open_ctx();
     for (k = 0; k < PARTS; k++)
         p[k] = jot_param(ctx, JOT_F32, SH(2, 3), NULL);
-    jot_grad(jot_sum(jot_square(jot_concat(jot_vars(PARTS, p), 0)), JOT_ALL_DIMS), p, PARTS, g);
+    jot_grad(jot_sum(jot_square(jot_concat(jot_vars(PARTS, p), 0)), JOT_ALL_DIMS),
+             jot_vars(PARTS, p), g);
     k = count_kernels(PARTS, g);
     CHECK(k > 0 && k <= 2 * (PARTS / (FUSE_BUFFERS - 2) + 1), "%d kernels", k);
     x = jot_exp(IN(400, 3)); /* equal ones go together */
     for (k = 0; k < 40; k++)
-        g[k] = k < 20 ? jot_slice(x, D(k, 0), D(k + 7, 3), D(1, 1))
-                      : jot_slice(x, D(2 * k, 0), D(2 * k + 8, 3), D(2, 1));
+        g[k] = k < 20 ? jot_slice(x, I(k, 0), I(k + 7, 3), I(1, 1))
+                      : jot_slice(x, I(2 * k, 0), I(2 * k + 8, 3), I(2, 1));
     CHECK(run_fuse(&run, 40, g, FUSE_REWARD, 0) < 10, "%d groups", (int)run.fusion.ngroups);
     check_result(&run, "slices");
     run_free(&run);
@@ -336,9 +338,9 @@ test_step(bool adam)
              : jot_sgd(jot_vars(10, p), 0.1, 0.9, 1e-4);
     CHECK(jot_optim_ok(o), "%s", jot_message(ctx));
     g[10] = xent(lenet(IN(64, 1, 28, 28), p), labels(64));
-    jot_grad(g[10], p, 10, g);
+    jot_grad(g[10], jot_vars(10, p), g);
     grads = count_kernels(11, g);
-    CHECK(jot_step(o, g), "%s", jot_message(ctx));
+    CHECK(jot_step(o, jot_vars(10, g)), "%s", jot_message(ctx));
     all = count_kernels(1, g + 10);
     CHECK(grads > 10 && all <= grads + 1, "%d kernels for a step, %d for its gradients", all,
           grads);
@@ -351,9 +353,9 @@ test_step(bool adam)
 static void
 test_code(void)
 {
-    V x = IN(8, 8), e = jot_exp(x), t = jot_transpose(x, D(1, 0)), out[2], y, in2[2];
+    V x = IN(8, 8), e = jot_exp(x), t = jot_transpose(x, I(1, 0)), out[2], y, in2[2];
     const char *names[2] = {"a", "b"};
-    jot_CodeOut outs[2] = {{"p", JOT_F32, {0, NULL}, 0}, {"q", JOT_F32, {0, NULL}, 1}};
+    jot_CodeOut outs[2] = {{.name = "p", .like = "a"}, {.name = "q", .like = "b"}};
     jot_Code code;
     Run run;
 

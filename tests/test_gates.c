@@ -65,7 +65,7 @@ build(jot_Ctx *c, const Case *t, jot_Var *out)
     out[0] = y;
     if (!t->back)
         return 1;
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), p, 3, out + 1);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(3, p), out + 1);
     return 4;
 }
 

@@ -387,7 +387,8 @@ test_limits(void)
     CHECK(failed_with(c, JOT_ESHAPE, "zeros", "rank 17", ""), "rank 17");
     CHECK(!jot_ok(jot_zeros(c, JOT_I8, jot_ints(2, NULL))), "no shape");
     CHECK(failed_with(c, JOT_EUSE, "zeros", "shape is NULL", ""), "no shape");
-    CHECK(!jot_ok(jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(2)), jot_ints(1, NULL))), "no dims");
+    CHECK(!jot_ok(jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(2)), jot_dims(1, NULL, false))),
+          "no dims");
     CHECK(failed_with(c, JOT_EUSE, "sum", "dimensions is NULL", ""), "no dims");
     CHECK(!strcmp(jot_backend(NULL), "none") && !strcmp(jot_compilers(NULL), "none")
               && !jot_stats(NULL).plans && !jot_machine(NULL).cores && *jot_message(NULL), "no context");

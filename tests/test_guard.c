@@ -116,7 +116,7 @@ build_forms(jot_Ctx *c, uint64_t seed, jot_Var *out)
         case 3: y = jot_concat(JOT_VARS(y, x.slot == y.slot ? jot_neg(x) : y, y),
                                draw(&prog, rank)); break;
         case 4: y = jot_swap(y, draw(&prog, rank), draw(&prog, rank)); break;
-        case 5: y = jot_flip(y, JOT_DIMS(draw(&prog, rank))); break;
+        case 5: y = jot_flip(y, JOT_INTS(draw(&prog, rank))); break;
         default: y = jot_nelem(y) < 2000 ? jot_tile(y, jot_ints(rank, by)) : y;
         }
         if (jot_nelem(y) == 0 || draw(&prog, 2))
@@ -146,13 +146,13 @@ build_reductions(jot_Ctx *c, uint64_t seed, jot_Var *out)
     for (int k = 0; k < rank; k++)
         if (draw(&prog, 2))
             dims[m++] = k;
-    out[n++] = jot_reduce(ops[draw(&prog, 5)], x, jot_ints(m, dims), draw(&prog, 2));
+    out[n++] = jot_reduce(ops[draw(&prog, 5)], x, jot_dims(m, dims, draw(&prog, 2)));
     if (jot_dtype(x) != JOT_BOOL)
-        out[n++] = jot_argmax(x, draw(&prog, rank));
-    out[n++] = jot_add(x, jot_reduce(JOT_MAX, x, jot_ints(m, dims), true));
+        out[n++] = jot_argmax(x, JOT_DIMS(draw(&prog, rank)));
+    out[n++] = jot_add(x, jot_reduce(JOT_MAX, x, jot_dims(m, dims, true)));
     out[n++] = jot_sum(jot_mul(jot_pad(x, jot_ints(rank, (int64_t[]){1, 0, 1, 2}),
                                        jot_ints(rank, (int64_t[]){0, 1, 2, 1}), 0),
-                               jot_scalar(c, jot_dtype(x), 2)), jot_ints(m, dims));
+                               jot_scalar(c, jot_dtype(x), 2)), jot_dims(m, dims, false));
     return n;
 }
 
@@ -176,11 +176,11 @@ build_products(jot_Ctx *c, uint64_t seed, jot_Var *out)
                     across[1] ? (int64_t[]){l, j, k} : (int64_t[]){l, k, j});
     z = across[0] ? jot_swap(x, 1, 2) : x;
     if (!draw(&prog, 4))
-        z = jot_pad(z, JOT_DIMS(0, small(0, 2), 0), JOT_DIMS(0, small(0, 2), 0), 0);
+        z = jot_pad(z, JOT_INTS(0, small(0, 2), 0), JOT_INTS(0, small(0, 2), 0), 0);
     z = jot_matmul(z, across[1] ? jot_swap(y, 1, 2) : y);
     out[0] = draw(&prog, 2) ? jot_maximum(z, jot_zeros(c, dtype, JOT_SHAPE())) : z;
     if (dtype < JOT_F16 || draw(&prog, 2) ||
-        !jot_grad(jot_sum(jot_square(out[0]), JOT_ALL_DIMS), JOT_VARS(x, y).v, 2, out + 1))
+        !jot_grad(jot_sum(jot_square(out[0]), JOT_ALL_DIMS), JOT_VARS(x, y), out + 1))
         return 1;
     return 3;
 }
@@ -215,7 +215,7 @@ build_windows(jot_Ctx *c, uint64_t seed, jot_Var *out)
     if (draw(&prog, 2))
         out[n++] = draw(&prog, 2) ? jot_max_pool2d(x, &pool) : jot_avg_pool2d(y, &pool);
     if (draw(&prog, 2) &&
-        jot_grad(jot_sum(jot_square(out[n - 1]), JOT_ALL_DIMS), JOT_VARS(x, w).v, 2, out + n))
+        jot_grad(jot_sum(jot_square(out[n - 1]), JOT_ALL_DIMS), JOT_VARS(x, w), out + n))
         n += 2;
     return n;
 }
@@ -289,8 +289,9 @@ typedef struct {
     jot_Ctx *c;
     jot_Var out[OUTPUTS];
     int n;
-    const void *in[INPUTS];
-    void *to[OUTPUTS];
+    jot_In in[INPUTS];
+    jot_Out to[OUTPUTS];
+    int nin;
     jot_Func f;
 } Task;
 
@@ -324,7 +325,7 @@ calls(void *ud)
 {
     Task *t = ud;
 
-    return jot_call(t->f, t->in, t->to);
+    return jot_call(t->f, jot_ins(t->nin, t->in), jot_outs(t->n, t->to));
 }
 
 static bool
@@ -395,6 +396,7 @@ by_run(Task *t, Guarded *g, Side side, const Want *want)
 static bool
 by_call(Task *t, Guarded *g, Side side, const Want *want)
 {
+    const void *got[OUTPUTS];
     size_t changed = 0;
     int n, k;
     bool ok;
@@ -410,16 +412,19 @@ by_call(Task *t, Guarded *g, Side side, const Want *want)
         void *p = guarded_new(bytes_of(input[k]), side, t);
 
         memcpy(p, jot_data(input[k]), bytes_of(input[k]));
-        t->in[k] = p;
+        t->in[k] = JOT_IN(p, bytes_of(input[k]));
     }
-    for (k = 0; k < t->n; k++)
-        t->to[k] = guarded_new(bytes_of(t->out[k]), side, t);
+    for (k = 0; k < t->n; k++) {
+        t->to[k] = JOT_OUT(guarded_new(bytes_of(t->out[k]), side, t), bytes_of(t->out[k]));
+        got[k] = t->to[k].data;
+    }
+    t->nin = n;
     ok = caught(calls, t);
-    judge(t, g, side, "call", want, ok, (const void *const *)t->to);
+    judge(t, g, side, "call", want, ok, got);
     for (k = 0; k < n; k++)
-        guarded_free((void *)t->in[k], &changed);
+        guarded_free((void *)t->in[k].data, &changed);
     for (k = 0; k < t->n; k++)
-        guarded_free(t->to[k], &changed);
+        guarded_free(t->to[k].data, &changed);
     told_changed(t, g, side, "call", &changed);
     return !fault[0];
 }

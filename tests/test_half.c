@@ -51,7 +51,7 @@ half(jot_Ctx *c, jot_DType dtype, int64_t z, int64_t a, int64_t b, bool turned, 
     jot_Var v =
         jot_cast(jot_array(c, JOT_F32, turned ? JOT_SHAPE(z, b, a) : JOT_SHAPE(z, a, b), p), dtype);
     jot_data(v);
-    return turned ? jot_transpose(v, JOT_DIMS(0, 2, 1)) : v;
+    return turned ? jot_transpose(v, JOT_INTS(0, 2, 1)) : v;
 }
 
 static int64_t
@@ -159,9 +159,9 @@ test_extremes(const char *backend, jot_DType dtype)
         c = jot_open(&config);
         x = jot_cast(jot_param(c, JOT_F32, JOT_SHAPE(ROWS, N), v), dtype);
         y = jot_tanh(x);
-        jot_grad(jot_sum(jot_max(y, JOT_DIMS(1)), JOT_ALL_DIMS), &x, 1, &g);
+        jot_grad(jot_sum(jot_max(y, JOT_DIMS(1)), JOT_ALL_DIMS), JOT_VARS(x), &g);
         if (!jot_copy(jot_cast(g, JOT_F32), grad[i], sizeof grad[i])
-            || !jot_copy(jot_argmax(y, 1), place[i], sizeof place[i])) {
+            || !jot_copy(jot_argmax(y, JOT_DIMS(1)), place[i], sizeof place[i])) {
             SKIP("%s: %s", backend, jot_message(c));
             jot_close(c);
             return;
@@ -193,7 +193,7 @@ main(void)
     }
     if (!here.tiles)
         SKIP("tiles: the processor or the system has none");
-    if (!here.dots)
+    if (!(here.dots >> DOT_BF16 & 1))
         SKIP("dot products: the processor has none");
     test_products("default", &here);
     here.tiles = false;
@@ -201,7 +201,7 @@ main(void)
     test_products("exact", &here);
     jot_machine_detect(&here);
 #if defined __x86_64__
-    test_subnormal(here.tiles || here.dots);
+    test_subnormal(here.tiles || here.dots >> DOT_BF16 & 1);
 #else
     test_subnormal(false);
 #endif

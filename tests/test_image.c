@@ -243,7 +243,8 @@ check_lowest(void)
     const int64_t *at = jot_data(jot_max_pool_at(no, POOL(.size = {2}, .pad = {1})));
     CHECK(at && at[0] == 0 && at[1] == 1, "the first of false: %s", jot_message(c));
     for (int k = 0; k < 3; k++) {
-        jot_grad(jot_sum(jot_lp_pool(flat, p[k], POOL(.size = {2})), JOT_ALL_DIMS), &flat, 1, &g);
+        jot_grad(jot_sum(jot_lp_pool(flat, p[k], POOL(.size = {2})), JOT_ALL_DIMS), JOT_VARS(flat),
+                 &g);
         const float *v = jot_data(g);
         CHECK(v && v[0] == 0 && v[3] == 0, "the slope of |0|_%g: %g", p[k], v ? v[0] : -1);
     }
@@ -316,7 +317,7 @@ check_errors(void)
     refused(jot_conv_transpose(x, zeros(4, 3, 4, 3, 3), none, NULL), JOT_ESHAPE,
             "conv_transpose: w: (c, o/groups, kh, kw)", "(3, 4, ...)");
     refused(jot_conv_transpose(x, w, none, CONV(.same = true)), JOT_EUSE, "same", "true");
-    refused(jot_max_pool(x, NULL), JOT_EUSE, "max_pool: pool", "NULL");
+    refused(jot_max_pool(x, NULL), JOT_ERANGE, "max_pool: window: at least 1", "0 found");
     refused(jot_max_pool(x, POOL(.size = {2})), JOT_ERANGE, "max_pool: window", "0 found");
     refused(jot_max_pool(x, POOL(.size = {6, 2})), JOT_ESHAPE, "window: at most 5", "6 found");
     refused(jot_avg_pool(x, POOL(.size = {2, 2}, .pad = {2})), JOT_ERANGE, "pad: at most 1",
@@ -332,7 +333,7 @@ check_errors(void)
             "0..5 asked before and after dimension 3", "6 found");
     refused(jot_pad_edges(x, JOT_SHAPE(1), JOT_SHAPE(0, 0), JOT_PAD_CIRCULAR), JOT_ESHAPE,
             "pad_edges: before and after", "1 and 2 found");
-    refused(jot_resize(x, NULL), JOT_EUSE, "resize: resize", "NULL");
+    refused(jot_resize(x, NULL), JOT_ERANGE, "resize: size or scale", "0 found");
     refused(jot_resize(x, RESIZE(.size = {3})), JOT_ERANGE, "size or scale", "dimension 3");
     refused(jot_resize(x, RESIZE(.scale = {0.1, 1})), JOT_ERANGE, "result: at least 1", "0 found");
     refused(jot_pixel_shuffle(x, 3), JOT_ESHAPE, "pixel_shuffle: x: a multiple of 9", "4 found");
@@ -347,7 +348,7 @@ check_errors(void)
             "grid_sample: mode", "another");
     refused(jot_affine_grid(zeros(3, 1, 2, 2, 0), JOT_SHAPE(4, 4), false), JOT_ESHAPE,
             "affine_grid: theta", "(1, 2, 2)");
-    refused(jot_roi_align(x, m, NULL), JOT_EUSE, "roi_align: roi", "NULL");
+    refused(jot_roi_align(x, m, NULL), JOT_ERANGE, "roi_align: out: at least 1", "0 found");
     refused(jot_roi_align(x, m, &(jot_RoiAlign){{0, 2}, 0, 0, 0}), JOT_ERANGE, "roi_align: out",
             "0 found");
     refused(jot_conv(x, poison, none, NULL), JOT_EHANDLE, "conv: w", "poison");

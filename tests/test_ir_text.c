@@ -99,7 +99,8 @@ network(jot_Ctx *c)
     y = jot_max_pool2d(jot_relu(jot_avg_pool2d(y, &same)), &half);
     y = jot_matmul(jot_reshape(y, JOT_SHAPE(2, 16)), w[3]);
     y = jot_cross_entropy(jot_log_softmax(y, 1), jot_array(c, JOT_U8, JOT_SHAPE(2), classes));
-    CHECK(jot_grad(y, w, 4, g) && jot_run(c, jot_vars(4, g)), "network: %s", jot_message(c));
+    CHECK(jot_grad(y, jot_vars(4, w), g) && jot_run(c, jot_vars(4, g)), "network: %s",
+          jot_message(c));
 }
 
 static void

@@ -69,7 +69,7 @@ net_make(jot_Ctx *c)
 static jot_Var
 net_input(jot_Ctx *c, int k, bool last)
 {
-    return last ? jot_transpose(numbers(c, JOT_SHAPE(N, H, H, C), k, false), JOT_DIMS(0, 3, 1, 2))
+    return last ? jot_transpose(numbers(c, JOT_SHAPE(N, H, H, C), k, false), JOT_INTS(0, 3, 1, 2))
                 : numbers(c, JOT_SHAPE(N, C, H, H), k, false);
 }
 
@@ -96,7 +96,7 @@ net_values(jot_Ctx *c, bool last, float *v, int room)
     p[2] = net.w2;
     p[3] = net.w3;
     out[0] = y;
-    jot_grad(jot_mean(jot_mul(y, y), JOT_ALL_DIMS), p, 4, out + 1);
+    jot_grad(jot_mean(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(4, p), out + 1);
     jot_run(c, jot_vars(5, out));
     for (i = 0; i < 5; i++) {
         int m = (int)jot_nelem(out[i]);
@@ -226,7 +226,7 @@ test_training(const char *backend)
         p[2] = net.w3;
         y = net_run(&net, net_input(c, k, false));
         loss = jot_mean(jot_mul(y, y), JOT_ALL_DIMS);
-        jot_grad(loss, p, 3, g);
+        jot_grad(loss, jot_vars(3, p), g);
         for (i = 0; i < 3; i++)
             jot_assign(p[i], jot_sub(p[i], jot_scale(g[i], 0.01)));
         CHECK(isfinite(jot_item(loss)), "%s", jot_message(c));
@@ -318,7 +318,7 @@ tiled_values(jot_Ctx *c, float *v)
         y = jot_conv2d(jot_scale(y, 0.1), w[k], &three);
     }
     of[0] = x, of[1] = w[1];
-    jot_grad(jot_mean(jot_mul(y, y), JOT_ALL_DIMS), of, 2, g);
+    jot_grad(jot_mean(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, of), g);
     if (!jot_copy(y, v, TILED * sizeof *v) || !jot_copy(g[0], v + TILED, TILED * sizeof *v)
         || !jot_copy(g[1], v + 2 * TILED, T * T * 9 * sizeof *v))
         return false;
@@ -389,7 +389,7 @@ test_alike(const char *backend, int taps, int out, int width)
     in[1] = jot_param(c, JOT_F32, JOT_SHAPE(out, 64, taps, taps), zero);
     y = jot_conv2d(in[0], in[1], &how);
     sum[0] = jot_sum(jot_mul(y, jot_param(c, JOT_F32, jot_shape(y), zero)), JOT_ALL_DIMS);
-    jot_grad(sum[0], in, 2, sum + 1);
+    jot_grad(sum[0], jot_vars(2, in), sum + 1);
     jot_run(c, JOT_VARS(sum[0], sum[1], sum[2]));
     CHECK(!jot_error(c), "%s", jot_message(c));
     CHECK(strncmp(strchr(log, '\n') + 1, "  %", 3), "a temporary lies apart from the image: %s",
@@ -478,7 +478,7 @@ test_blocks(const char *backend)
         x = jot_relu(jot_add(norm(inner, w[k + 1], scale), x));
     }
     loss = jot_mean(jot_mul(x, x), JOT_ALL_DIMS);
-    jot_grad(loss, w, 5, g);
+    jot_grad(loss, jot_vars(5, w), g);
     jot_run(c, jot_vars(5, g));
     CHECK(!jot_error(c), "%s", jot_message(c));
     for (at = log.text; (at = strstr(at, "[2, 32, 12, 12]")) != NULL; at++) {
@@ -567,7 +567,7 @@ test_scattered_halo(const char *backend)
         for (int k = 0; k < 4; k++)
             y[k] = jot_pad(jot_reindex_reduce_ex(ops[k], x, JOT_SHAPE(4, 1),
                                                  JOT_INDEX("@e0(i0)", "0"), JOT_NONE_STRS,
-                                                 JOT_VARS(to)), JOT_DIMS(1, 2), JOT_DIMS(2, 1), 0);
+                                                 JOT_VARS(to)), JOT_INTS(1, 2), JOT_INTS(2, 1), 0);
         CHECK(jot_run(c, jot_vars(4, y)), "%s %s: %s", backend, layout, jot_message(c));
         for (int k = 0; k < 4; k++) {
             const float *out = jot_data(y[k]);

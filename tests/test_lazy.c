@@ -212,9 +212,10 @@ test_assign(const char *backend)
     jot_assign(p, jot_offset(p, 1));
     CHECK(first(unread) == 10 && first(same) == 1, "old handles keep the old value");
     CHECK(first(p) == 3 && first(q) == 4, "%g %g", (double)first(p), (double)first(q));
-    CHECK(jot_grad(jot_sum(unread, JOT_ALL_DIMS), wrt, 1, &g) && first(g) == 0,
+    CHECK(jot_grad(jot_sum(unread, JOT_ALL_DIMS), jot_vars(1, wrt), &g) && first(g) == 0,
           "what was assigned is another leaf");
-    CHECK(jot_grad(jot_sum(jot_scale(p, 10), JOT_ALL_DIMS), wrt, 1, &g) && first(g) == 10, "leaf");
+    CHECK(jot_grad(jot_sum(jot_scale(p, 10), JOT_ALL_DIMS), jot_vars(1, wrt), &g) && first(g) == 10,
+          "leaf");
     CHECK(jot_assign(p, p) && first(p) == 3, "to itself");
     jot_assign(p, q);
     jot_assign(q, jot_neg(p));
@@ -222,7 +223,8 @@ test_assign(const char *backend)
     jot_assign(p, jot_offset(p, 1));
     jot_free(p); /* nobody can read it any more */
     CHECK(jot_run(c, JOT_NONE_VARS) && !jot_ok(p), "%s", jot_message(c));
-    CHECK(jot_set(q, start) && first(q) == 1 && jot_set(q, NULL) && first(q) == 0, "set");
+    CHECK(jot_set(q, start, sizeof start) && first(q) == 1 && jot_set(q, NULL, sizeof start)
+          && first(q) == 0, "set");
     jot_assign(q, jot_offset(q, 1));
     jot_free(q);
     jot_push(c);
@@ -263,7 +265,7 @@ net_step(jot_Ctx *c, Net *n, bool look)
     jot_push(c);
     hidden = jot_dropout(jot_tanh(jot_linear(n->x, n->p[0], n->p[1])), 0.1);
     loss = jot_mse(jot_linear(hidden, n->p[2], n->p[3]), n->y);
-    ok = jot_grad(loss, n->p, 4, g) && jot_step(n->optim, g);
+    ok = jot_grad(loss, jot_vars(4, n->p), g) && jot_step(n->optim, jot_vars(4, g));
     if (look)
         ok = ok && jot_item(loss) == jot_item(loss);
     jot_pop(c);

@@ -82,14 +82,14 @@ product(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = ramp(c, dtype, JOT_SHAPE(150, 90));
 
-    return jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0)));
+    return jot_matmul(x, jot_transpose(x, JOT_INTS(1, 0)));
 }
 
 /* The operands' neighbours lie along the sum on both sides. */
 static jot_Var
 product_rows(jot_Ctx *c, jot_DType dtype)
 {
-    return jot_matmul(jot_transpose(ramp(c, dtype, JOT_SHAPE(300, 130)), JOT_DIMS(1, 0)),
+    return jot_matmul(jot_transpose(ramp(c, dtype, JOT_SHAPE(300, 130)), JOT_INTS(1, 0)),
                       ramp(c, dtype, JOT_SHAPE(300, 130)));
 }
 
@@ -106,8 +106,8 @@ gradient(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = ramp(c, dtype, JOT_SHAPE(40, 60)), g;
 
-    jot_grad(jot_sum(jot_square(jot_softmax(jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0))), 1)),
-                     JOT_ALL_DIMS), &x, 1, &g);
+    jot_grad(jot_sum(jot_square(jot_softmax(jot_matmul(x, jot_transpose(x, JOT_INTS(1, 0))), 1)),
+                     JOT_ALL_DIMS), JOT_VARS(x), &g);
     return g;
 }
 
@@ -221,7 +221,9 @@ test_function(void)
     jot_Func f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     float sum = 0;
 
-    CHECK(jot_func_ok(f) && jot_call(f, (const void *[]){in}, (void *[]){out}), "%s", jot_message(c));
+    CHECK(jot_func_ok(f)
+          && jot_call(f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out))),
+          "%s", jot_message(c));
     for (int i = 0; i < 700; i++)
         sum += out[i];
     CHECK(fabsf(sum - 1) < 1e-4f && c->target.group == 32, "sum %g, groups of %d", (double)sum,

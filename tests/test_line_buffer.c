@@ -74,7 +74,7 @@ pooled(jot_Ctx *c, const Case *k, jot_Var *out)
     out[1] = forward(shifted, k);
     w = drawn(c, k->dtype, JOT_SHAPE(2, 3, jot_extent(out[0], 2), jot_extent(out[0], 3)), 5);
     out[2] = jot_sum(jot_mul(out[0], w), JOT_ALL_DIMS);
-    jot_grad(out[2], &x, 1, &out[3]);
+    jot_grad(out[2], JOT_VARS(x), &out[3]);
     return 4;
 }
 
@@ -92,7 +92,7 @@ mapped(jot_Ctx *c, const Case *k, jot_Var *out)
     out[0] = jot_reindex(x, JOT_SHAPE(3, n * s - k->pad), JOT_INDEX("i0", divided));
     out[1] = jot_mul(out[0], jot_reindex(y, JOT_SHAPE(3, n * s - k->pad), JOT_INDEX("i0", rest)));
     out[2] = jot_sum(jot_mul(out[1], out[0]), JOT_DIMS(0));
-    jot_grad(jot_sum(out[2], JOT_ALL_DIMS), &x, 1, &out[3]);
+    jot_grad(jot_sum(out[2], JOT_ALL_DIMS), JOT_VARS(x), &out[3]);
     return 4;
 }
 
@@ -109,13 +109,13 @@ merged(jot_Ctx *c, const Case *k, jot_Var *out)
     out[0] = jot_mul(jot_add(x, y), x);
     out[1] = jot_relu(jot_add(x, channel));
     out[2] = jot_add(jot_mul(x, row), y);
-    out[3] = jot_transpose(jot_add(x, y), JOT_DIMS(0, 2, 3, 1));
+    out[3] = jot_transpose(jot_add(x, y), JOT_INTS(0, 2, 3, 1));
     out[4] = jot_sum(jot_mul(x, y), JOT_DIMS(0, 1));
     out[5] = jot_sum(x, JOT_DIMS(2, 3));
     out[6] =
         jot_add(jot_reshape(x, JOT_SHAPE(a * b, d * w)), jot_reshape(y, JOT_SHAPE(a * b, d * w)));
     out[7] = jot_sum(
-        jot_mul(jot_transpose(x, JOT_DIMS(1, 0, 2, 3)), jot_transpose(y, JOT_DIMS(1, 0, 2, 3))),
+        jot_mul(jot_transpose(x, JOT_INTS(1, 0, 2, 3)), jot_transpose(y, JOT_INTS(1, 0, 2, 3))),
         JOT_ALL_DIMS);
     if (d == 0)
         return 8;
@@ -214,7 +214,7 @@ test_found(const char *backend)
         jot_Var x = drawn(c, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), y = forward(x, &cases[i].k);
 
         if (cases[i].backward)
-            jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), &x, 1, &y);
+            jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), JOT_VARS(x), &y);
         jot_run(c, jot_vars(1, &y));
         CHECK((strstr(log, " = f32 at %") != NULL) == cases[i].line, "case %d:\n%s", (int)i, log);
         CHECK((strstr(log, " = f32 reduce maximum over i4 of %") != NULL) == cases[i].steps,
@@ -246,7 +246,7 @@ test_merged(const char *backend)
         y = i == 0   ? jot_mul(x, x)
             : i == 1 ? jot_add(x, drawn(c, JOT_F32, JOT_SHAPE(3, 1, 1), 2))
             : i == 2 ? jot_mul(x, drawn(c, JOT_F32, JOT_SHAPE(5), 2))
-            : i == 3 ? jot_transpose(x, JOT_DIMS(0, 2, 3, 1))
+            : i == 3 ? jot_transpose(x, JOT_INTS(0, 2, 3, 1))
             : i == 4 ? jot_sum(x, JOT_DIMS(2, 3))
                      : jot_sub(x, jot_reindex(x, JOT_SHAPE(2, 3, 7, 5),
                                               i == 5   ? JOT_INDEX("i0", "i1", "6", "3")

@@ -7,6 +7,7 @@
 #include "tests/test.h"
 
 static const jot_Ints no_ints = {2, NULL};
+static const jot_Dims no_dims = {2, NULL, true};
 static const jot_Strs no_strs = {2, NULL};
 static const jot_Vars no_vars = {2, NULL};
 
@@ -44,7 +45,7 @@ shapes(jot_Ctx *c, jot_Var x)
     VAR("", jot_kaiming(c, JOT_F32, no_ints, 3));
     VAR("", jot_xavier(c, JOT_F32, no_ints, 3, 3));
     VAR("broadcast_to", jot_broadcast_to(x, no_ints));
-    VAR("broadcast", jot_broadcast(x, no_ints, JOT_DIMS(0)));
+    VAR("broadcast", jot_broadcast(x, no_ints, JOT_INTS(0)));
     VAR("broadcast", jot_broadcast(x, JOT_SHAPE(2, 3, 4, 5), no_ints));
     VAR("reshape", jot_reshape(x, no_ints));
     VAR("transpose", jot_transpose(x, no_ints));
@@ -60,15 +61,15 @@ shapes(jot_Ctx *c, jot_Var x)
 static void
 reductions(jot_Ctx *c, jot_Var x)
 {
-    VAR("", jot_reduce(JOT_ADD, x, no_ints, false));
-    VAR("sum", jot_sum(x, no_ints));
-    VAR("prod", jot_prod(x, no_ints));
-    VAR("max", jot_max(x, no_ints));
-    VAR("min", jot_min(x, no_ints));
-    VAR("mean", jot_mean(x, no_ints));
-    VAR("variance", jot_variance(x, no_ints));
-    VAR("any", jot_any(x, no_ints));
-    VAR("all", jot_all(x, no_ints));
+    VAR("", jot_reduce(JOT_ADD, x, no_dims));
+    VAR("sum", jot_sum(x, no_dims));
+    VAR("prod", jot_prod(x, no_dims));
+    VAR("max", jot_max(x, no_dims));
+    VAR("min", jot_min(x, no_dims));
+    VAR("mean", jot_mean(x, no_dims));
+    VAR("variance", jot_variance(x, no_dims));
+    VAR("any", jot_any(x, no_dims));
+    VAR("all", jot_all(x, no_dims));
     VAR("reindex", jot_reindex(x, no_ints, JOT_INDEX("i0", "i1")));
     VAR("reindex", jot_reindex(x, JOT_SHAPE(2, 3), no_strs));
     VAR("reindex",
@@ -89,23 +90,32 @@ compositions(jot_Ctx *c, jot_Var x)
 {
     jot_Var out[2];
 
-    VAR("", jot_vector_norm(x, 2, no_ints, false));
-    VAR("", jot_logsumexp(x, no_ints, true));
-    VAR("variance", jot_variance_of(x, no_ints, 1, false));
-    VAR("variance", jot_std(x, no_ints, 1, true));
+    VAR("", jot_vector_norm(x, no_dims, 2));
+    VAR("", jot_logsumexp(x, no_dims));
+    VAR("variance", jot_variance_of(x, no_dims, 1));
+    VAR("variance", jot_std(x, no_dims, 1));
     VAR("uniform", jot_randint(c, JOT_I32, no_ints, 0, 3));
     VAR("uniform", jot_exponential(c, JOT_F32, no_ints, 1));
     VAR("uniform", jot_truncated_normal(c, JOT_F32, no_ints, 0, 1, -1, 1));
     refused(c, jot_split(x, 0, no_ints, out), "split");
-    refused(c, jot_split(x, 0, JOT_DIMS(1, 1), NULL), "split");
+    refused(c, jot_split(x, 0, JOT_INTS(1, 1), NULL), "split");
     refused(c, jot_chunk(x, 0, 2, NULL), "chunk");
     CHECK(!jot_meshgrid(no_vars, out), "without context");
     CHECK(!jot_error(c), "%s", jot_message(c));
 }
 
+static bool
+nothing(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
+{
+    (void)user, (void)x, (void)y, (void)dy, (void)dx;
+    return false;
+}
+
 static void
 variables(jot_Ctx *c, jot_Var x)
 {
+    const jot_Vmap axes = {no_ints, {0, NULL}, false}, same = {{1, (const int64_t[]){JOT_UNBATCHED}},
+                                                               {0, NULL}, false};
     jot_Var out[2], y = jot_sum(x, JOT_ALL_DIMS);
     jot_Func f;
 
@@ -115,7 +125,18 @@ variables(jot_Ctx *c, jot_Var x)
     refused(c, jot_vjp(no_vars, JOT_VARS(y, y), JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y, y), no_vars, JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y), JOT_VARS(y), no_vars, out), "vjp");
-    refused(c, jot_grad(y, NULL, 2, out), "grad");
+    refused(c, jot_jvp(no_vars, JOT_VARS(x), JOT_VARS(x), out), "jvp");
+    refused(c, jot_jvp(JOT_VARS(y), no_vars, JOT_VARS(x, x), out), "jvp");
+    refused(c, jot_jvp(JOT_VARS(y), JOT_VARS(x, x), no_vars, out), "jvp");
+    refused(c, jot_vmap(no_vars, JOT_VARS(x), JOT_VARS(x), &same, out), "vmap");
+    refused(c, jot_vmap(JOT_VARS(y), no_vars, JOT_VARS(x, x), NULL, out), "vmap");
+    refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x, y), no_vars, NULL, out), "vmap");
+    refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x, y), JOT_VARS(x, y), &axes, out), "vmap");
+    refused(c, jot_custom_grad(no_vars, JOT_VARS(x), nothing, NULL, out), "custom_grad");
+    refused(c, jot_custom_grad(JOT_VARS(y), no_vars, nothing, NULL, out), "custom_grad");
+    refused(c, jot_checkpoint(no_vars, JOT_VARS(x), out), "checkpoint");
+    refused(c, jot_checkpoint(JOT_VARS(y), no_vars, out), "checkpoint");
+    refused(c, jot_grad(y, jot_vars(2, NULL), out), "grad");
     refused(c, jot_func_ok(jot_compile(c, no_vars, JOT_VARS(y))), "compile");
     refused(c, jot_func_ok(jot_compile(c, JOT_VARS(x), no_vars)), "compile");
     refused(c, jot_export_text(c, "f", no_vars, JOT_VARS(y), ignore, NULL), "export");
@@ -128,7 +149,7 @@ variables(jot_Ctx *c, jot_Var x)
     if (jot_func_ok(f))
         refused(c, jot_call_vars(f, (jot_Vars){1, NULL}, out), "call");
     jot_func_free(f);
-    refused(c, jot_grad(y, &x, 1, NULL), "grad");
+    refused(c, jot_grad(y, JOT_VARS(x), NULL), "grad");
     /* these find their context in the list */
     CHECK(!jot_ok(jot_concat(no_vars, 0)) && !jot_ok(jot_stack(no_vars, 0)), "joined");
     CHECK(!jot_ok(jot_code_map("a + b", no_vars, JOT_F32, NULL)), "code_map");
@@ -142,7 +163,7 @@ static void
 code(jot_Ctx *c, jot_Var x)
 {
     const char *name = "x";
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_Code good = {.name = "twice", .inputs = 1, .in = &x, .in_names = &name, .outputs = 1,
                      .out = &out, .source = "y[0] = 2 * x[0];"}, bad;
     jot_Var y;

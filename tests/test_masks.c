@@ -50,7 +50,7 @@ graph(jot_Ctx *c, int kind, jot_DType dtype)
         return kind == EXTREMES ? extremes(x) : taken(x);
     y = jot_take(x, jot_array(c, JOT_I64, JOT_SHAPE(1), &places[kind]), 1);
     y = jot_sum(jot_mul(y, y), JOT_ALL_DIMS);
-    jot_grad(y, &x, 1, &y);
+    jot_grad(y, JOT_VARS(x), &y);
     return y;
 }
 

@@ -23,7 +23,7 @@ steps(jot_Ctx *c, jot_Var w1, jot_Var w2, jot_Var x, jot_Var y, int n)
         p[0] = w1;
         p[1] = w2;
         loss = jot_mse(jot_matmul(jot_sigmoid(jot_matmul(x, w1)), w2), y);
-        ok = jot_grad(loss, p, 2, g);
+        ok = jot_grad(loss, jot_vars(2, p), g);
         ok = ok && jot_assign(w1, jot_sub(w1, jot_scale(g[0], 0.1)))
           && jot_assign(w2, jot_sub(w2, jot_scale(g[1], 0.1)));
         ok = ok && jot_run(c, jot_vars(1, &loss));
@@ -169,7 +169,7 @@ learner_build(jot_Ctx *c, Learner *l)
     jot_Var y = jot_array(c, JOT_F32, JOT_SHAPE(4, 1), data), g[2], loss;
 
     loss = jot_mse(jot_matmul(jot_sigmoid(jot_matmul(x, l->w[0])), l->w[1]), y);
-    return jot_grad(loss, l->w, 2, g) && jot_step(l->optim, g);
+    return jot_grad(loss, jot_vars(2, l->w), g) && jot_step(l->optim, jot_vars(2, g));
 }
 
 /* Everything that lives in the context from step to step, moments too: each variable outside of

@@ -270,40 +270,40 @@ test_one_reindex(void)
     jot_Ctx *c = open_ctx(0);
     jot_Var x = counting(c, JOT_SHAPE(4, 5)), y, e = jot_arange(c, JOT_I32, 0, 1, 3);
 
-    SHOWS(jot_transpose(x, JOT_DIMS(1, 0)), "f64 (5, 4) reindex % [i1, i0]");
-    SHOWS(jot_transpose(jot_transpose(x, JOT_DIMS(1, 0)), JOT_DIMS(1, 0)), "f64 (4, 5) leaf");
-    SHOWS(jot_flip(jot_flip(x, JOT_DIMS(0, 1)), JOT_DIMS(-1, -2)), "f64 (4, 5) leaf");
-    SHOWS(jot_flip(x, JOT_DIMS(1)), "f64 (4, 5) reindex % [i0, -i1 + 4]");
+    SHOWS(jot_transpose(x, JOT_INTS(1, 0)), "f64 (5, 4) reindex % [i1, i0]");
+    SHOWS(jot_transpose(jot_transpose(x, JOT_INTS(1, 0)), JOT_INTS(1, 0)), "f64 (4, 5) leaf");
+    SHOWS(jot_flip(jot_flip(x, JOT_INTS(0, 1)), JOT_INTS(-1, -2)), "f64 (4, 5) leaf");
+    SHOWS(jot_flip(x, JOT_INTS(1)), "f64 (4, 5) reindex % [i0, -i1 + 4]");
     SHOWS(jot_reshape(jot_reshape(x, JOT_SHAPE(-1)), JOT_SHAPE(4, 5)), "f64 (4, 5) leaf");
     SHOWS(jot_reshape(jot_reshape(x, JOT_SHAPE(2, 10)), JOT_SHAPE(4, 5)), "f64 (4, 5) leaf");
     SHOWS(jot_reshape(x, JOT_SHAPE(2, 1, 2, 5, 1)),
           "f64 (2, 1, 2, 5, 1) reindex % [2*i0 + i2, i3]");
     SHOWS(jot_reshape(x, JOT_SHAPE(20)), "f64 (20) reindex % [i0/5, i0%5]");
     SHOWS(jot_squeeze(jot_unsqueeze(x, 1), 1), "f64 (4, 5) leaf");
-    y = jot_pad(x, JOT_DIMS(1, 0), JOT_DIMS(1, 0), 0);
+    y = jot_pad(x, JOT_INTS(1, 0), JOT_INTS(1, 0), 0);
     SHOWS(y, "f64 (6, 5) reindex % [i0 - 1, i1] else 0");
-    SHOWS(jot_pad(y, JOT_DIMS(1, 2), JOT_DIMS(0, 0), 0),
+    SHOWS(jot_pad(y, JOT_INTS(1, 2), JOT_INTS(0, 0), 0),
           "f64 (7, 7) reindex % [i0 - 2, i1 - 2] else 0");
-    SHOWS(jot_pad(y, JOT_DIMS(1, 2), JOT_DIMS(0, 0), 9),
+    SHOWS(jot_pad(y, JOT_INTS(1, 2), JOT_INTS(0, 0), 9),
           "f64 (7, 7) reindex % [i0 - 1, i1 - 2] else 9");
-    SHOWS(jot_slice(jot_transpose(y, JOT_DIMS(1, 0)), JOT_DIMS(0, 1), JOT_DIMS(5, -1), JOT_DIMS()),
+    SHOWS(jot_slice(jot_transpose(y, JOT_INTS(1, 0)), JOT_INTS(0, 1), JOT_INTS(5, -1), JOT_INTS()),
           "f64 (5, 4) reindex % [i1, i0]");
-    SHOWS(jot_pad(y, JOT_DIMS(-1, -1), JOT_DIMS(-1, 0), 9), "f64 (4, 4) reindex % [i0, i1 + 1]");
-    SHOWS(jot_slice(y, JOT_DIMS(0, 0), JOT_DIMS(3, 5), JOT_DIMS(2, 1)),
+    SHOWS(jot_pad(y, JOT_INTS(-1, -1), JOT_INTS(-1, 0), 9), "f64 (4, 4) reindex % [i0, i1 + 1]");
+    SHOWS(jot_slice(y, JOT_INTS(0, 0), JOT_INTS(3, 5), JOT_INTS(2, 1)),
           "f64 (2, 5) reindex % [2*i0 - 1, i1] else 0");
     SHOWS(jot_broadcast_to(x, JOT_SHAPE(3, 4, 5)), "f64 (3, 4, 5) reindex % [i1, i2]");
-    SHOWS(jot_broadcast(x, JOT_SHAPE(4, 3, 5), JOT_DIMS(1)), "f64 (4, 3, 5) reindex % [i0, i2]");
-    SHOWS(jot_tile(x, JOT_DIMS(1, 2)), "f64 (4, 10) reindex % [i0, i1%5]");
-    SHOWS(jot_slice(jot_tile(x, JOT_DIMS(1, 2)), JOT_DIMS(0, 5), JOT_DIMS(4, 10), JOT_DIMS()),
+    SHOWS(jot_broadcast(x, JOT_SHAPE(4, 3, 5), JOT_INTS(1)), "f64 (4, 3, 5) reindex % [i0, i2]");
+    SHOWS(jot_tile(x, JOT_INTS(1, 2)), "f64 (4, 10) reindex % [i0, i1%5]");
+    SHOWS(jot_slice(jot_tile(x, JOT_INTS(1, 2)), JOT_INTS(0, 5), JOT_INTS(4, 10), JOT_INTS()),
           "f64 (4, 5) leaf");
-    SHOWS(jot_transpose(jot_take(x, e, 1), JOT_DIMS(1, 0)),
+    SHOWS(jot_transpose(jot_take(x, e, 1), JOT_INTS(1, 0)),
           "f64 (3, 4) reindex % [i1, @e0(i0)] else 0 by %");
     SHOWS(jot_take(jot_take(x, e, 1), e, 1),
           "f64 (4, 3) reindex % [i0, @e0(@e0(i1))] if @e0(i1) >= 0 && -@e0(i1) + 2 >= 0 "
           "else 0 by %");
     SHOWS(jot_broadcast_to(jot_full(c, JOT_F64, JOT_SHAPE(3), 7), JOT_SHAPE(2, 3)),
           "f64 (2, 3) const 7");
-    SHOWS(jot_pad(jot_full(c, JOT_F64, JOT_SHAPE(3), 7), JOT_DIMS(1), JOT_DIMS(0), 7),
+    SHOWS(jot_pad(jot_full(c, JOT_F64, JOT_SHAPE(3), 7), JOT_INTS(1), JOT_INTS(0), 7),
           "f64 (4) const 7");
     SHOWS(jot_reindex_ex(x, JOT_SHAPE(2), JOT_INDEX("0", "0"), JOT_INDEX("1 > 2"), 3,
                          JOT_NONE_VARS),
@@ -311,12 +311,12 @@ test_one_reindex(void)
     SHOWS(jot_reindex(x, JOT_SHAPE(2), JOT_INDEX("4 + i0", "0")), "f64 (2) const 0");
     SHOWS(jot_reindex_ex(x, JOT_SHAPE(2), JOT_INDEX("i0", "0"), JOT_INDEX("i0 >= 1", "!(i0 < 1)"),
                          3, JOT_NONE_VARS), "f64 (2) reindex % [i0, 0] if i0 - 1 >= 0 else 3");
-    SHOWS(jot_transpose(jot_stop_fuse(jot_transpose(x, JOT_DIMS(1, 0))), JOT_DIMS(1, 0)),
+    SHOWS(jot_transpose(jot_stop_fuse(jot_transpose(x, JOT_INTS(1, 0))), JOT_INTS(1, 0)),
           "f64 (4, 5) reindex % [i1, i0]");
     jot_close(c);
     c = open_ctx(1);
     x = counting(c, JOT_SHAPE(4, 5));
-    SHOWS(jot_transpose(jot_transpose(x, JOT_DIMS(1, 0)), JOT_DIMS(1, 0)),
+    SHOWS(jot_transpose(jot_transpose(x, JOT_INTS(1, 0)), JOT_INTS(1, 0)),
           "f64 (4, 5) reindex % [i1, i0]");
     jot_close(c);
 }
@@ -330,7 +330,7 @@ test_long_chains(void)
     int k;
 
     for (k = 0; k < 1000; k++)
-        y = jot_flip(jot_transpose(y, JOT_DIMS(1, 0)), JOT_DIMS(k % 2));
+        y = jot_flip(jot_transpose(y, JOT_INTS(1, 0)), JOT_INTS(k % 2));
     CHECK(y.ctx->slots.v[y.slot].node == x.ctx->slots.v[x.slot].node, "%s", shown(y));
     for (k = 0; k < 200; k++)
         y = jot_reindex(y, JOT_SHAPE(30, 30), JOT_INDEX("i0*i1%(i0+1)", "i1"));
@@ -352,7 +352,7 @@ test_reduce_shapes(void)
     SHOWS(jot_sum(x, JOT_ALL_DIMS), "f64 () reduce sum % []");
     SHOWS(jot_sum(x, JOT_DIMS()), "f64 (4, 5) leaf");
     SHOWS(jot_sum(jot_sum(x, JOT_DIMS(1)), JOT_DIMS(0)), "f64 () reduce sum % []");
-    SHOWS(jot_reduce(JOT_MAX, x, JOT_DIMS(1), true), "f64 (4, 1) reduce max % [i0, 0]");
+    SHOWS(jot_reduce(JOT_MAX, x, JOT_KEEP(1)), "f64 (4, 1) reduce max % [i0, 0]");
     SHOWS(jot_mean(x, JOT_DIMS(0)), "f64 (5) reduce mean % [i1] scale 0.25");
     SHOWS(jot_mean(x, JOT_DIMS()), "f64 (4, 5) leaf");
     SHOWS(jot_sum(one, JOT_DIMS(0)), "f64 () reindex % [0]");
@@ -439,21 +439,21 @@ test_values(void)
 
     low[0] = nan, low[1] = INFINITY, low[2] = nan, low[3] = INFINITY;
     zero[0] = -zero[0];
-    EQUALS(jot_transpose(x, JOT_DIMS(1, 0)), 1, 4, 2, 5, 3, 6);
+    EQUALS(jot_transpose(x, JOT_INTS(1, 0)), 1, 4, 2, 5, 3, 6);
     EQUALS(jot_swap(x, -1, 0), 1, 4, 2, 5, 3, 6);
-    EQUALS(jot_slice(y, JOT_DIMS(JOT_END), JOT_DIMS(JOT_END), JOT_DIMS(-2)), 6, 4, 2);
-    EQUALS(jot_slice(y, JOT_DIMS(-2), JOT_DIMS(JOT_END), JOT_DIMS()), 5, 6);
-    EQUALS(jot_slice(y, JOT_DIMS(1), JOT_DIMS(100), JOT_DIMS(3)), 2, 5);
-    EQUALS(jot_slice(y, JOT_DIMS(-100), JOT_DIMS(-4), JOT_DIMS(1)), 1, 2);
-    EQUALS(jot_slice(y, JOT_DIMS(100), JOT_DIMS(2), JOT_DIMS(-1)), 6, 5, 4);
-    CHECK(jot_nelem(jot_slice(y, JOT_DIMS(4), JOT_DIMS(2), JOT_DIMS(1))) == 0, "empty");
-    EQUALS(jot_slice(y, JOT_DIMS(1), JOT_DIMS(3), JOT_DIMS(INT64_MAX)), 2);
-    EQUALS(jot_slice(y, JOT_DIMS(3), JOT_DIMS(JOT_END), JOT_DIMS(INT64_MIN + 1)), 4);
-    EQUALS(jot_pad(y, JOT_DIMS(1), JOT_DIMS(-4), INFINITY), INFINITY, 1, 2);
-    EQUALS(jot_flip(x, JOT_DIMS(1)), 3, 2, 1, 6, 5, 4);
-    EQUALS(jot_tile(x, JOT_DIMS(1, 2)), 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6);
-    EQUALS(jot_reshape(jot_transpose(x, JOT_DIMS(1, 0)), JOT_SHAPE(2, -1)), 1, 4, 2, 5, 3, 6);
-    EQUALS(jot_concat(JOT_VARS(x, jot_flip(x, JOT_DIMS(1))), 1), 1, 2, 3, 3, 2, 1, 4, 5, 6, 6, 5,
+    EQUALS(jot_slice(y, JOT_INTS(JOT_END), JOT_INTS(JOT_END), JOT_INTS(-2)), 6, 4, 2);
+    EQUALS(jot_slice(y, JOT_INTS(-2), JOT_INTS(JOT_END), JOT_INTS()), 5, 6);
+    EQUALS(jot_slice(y, JOT_INTS(1), JOT_INTS(100), JOT_INTS(3)), 2, 5);
+    EQUALS(jot_slice(y, JOT_INTS(-100), JOT_INTS(-4), JOT_INTS(1)), 1, 2);
+    EQUALS(jot_slice(y, JOT_INTS(100), JOT_INTS(2), JOT_INTS(-1)), 6, 5, 4);
+    CHECK(jot_nelem(jot_slice(y, JOT_INTS(4), JOT_INTS(2), JOT_INTS(1))) == 0, "empty");
+    EQUALS(jot_slice(y, JOT_INTS(1), JOT_INTS(3), JOT_INTS(INT64_MAX)), 2);
+    EQUALS(jot_slice(y, JOT_INTS(3), JOT_INTS(JOT_END), JOT_INTS(INT64_MIN + 1)), 4);
+    EQUALS(jot_pad(y, JOT_INTS(1), JOT_INTS(-4), INFINITY), INFINITY, 1, 2);
+    EQUALS(jot_flip(x, JOT_INTS(1)), 3, 2, 1, 6, 5, 4);
+    EQUALS(jot_tile(x, JOT_INTS(1, 2)), 1, 2, 3, 1, 2, 3, 4, 5, 6, 4, 5, 6);
+    EQUALS(jot_reshape(jot_transpose(x, JOT_INTS(1, 0)), JOT_SHAPE(2, -1)), 1, 4, 2, 5, 3, 6);
+    EQUALS(jot_concat(JOT_VARS(x, jot_flip(x, JOT_INTS(1))), 1), 1, 2, 3, 3, 2, 1, 4, 5, 6, 6, 5,
            4);
     EQUALS(jot_concat(JOT_VARS(x, x), -2), 1, 2, 3, 4, 5, 6, 1, 2, 3, 4, 5, 6);
     EQUALS(jot_stack(JOT_VARS(x, jot_neg(x)), 2), 1, -1, 2, -2, 3, -3, 4, -4, 5, -5, 6, -6);
@@ -474,16 +474,16 @@ test_values(void)
     EQUALS(jot_take(y, jot_reshape(e, JOT_SHAPE(3, 1)), 0), 3, 0, 1);
     EQUALS(jot_take(x, jot_full_int(c, JOT_I32, JOT_SHAPE(), 1), 0), 4, 5, 6);
     EQUALS(jot_one_hot(e, 3, JOT_F32), 0, 0, 1, 0, 0, 0, 1, 0, 0);
-    EQUALS(jot_slice(jot_take(jot_slice(y, JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS()), e, 0),
-                     JOT_DIMS(0), JOT_DIMS(1), JOT_DIMS()), 0); /* one element, read outside it */
+    EQUALS(jot_slice(jot_take(jot_slice(y, JOT_INTS(0), JOT_INTS(1), JOT_INTS()), e, 0),
+                     JOT_INTS(0), JOT_INTS(1), JOT_INTS()), 0); /* one element, read outside it */
     n = jot_array(c, JOT_F64, JOT_SHAPE(5), odd);
-    EQUALS(jot_argmax(n, 0), 1);
-    EQUALS(jot_argmin(n, 0), 0);
-    EQUALS(jot_argmin(jot_array(c, JOT_F64, JOT_SHAPE(4), low), 0), 1);
-    EQUALS(jot_argmin(jot_full(c, JOT_F64, JOT_SHAPE(3), nan), 0), 0);
-    EQUALS(jot_argmax(jot_array(c, JOT_BOOL, JOT_SHAPE(3), "\0\1\1"), 0), 1);
-    EQUALS(jot_argmax(x, 0), 1, 1, 1);
-    EQUALS(jot_argmin(x, -1), 0, 0);
+    EQUALS(jot_argmax(n, JOT_DIMS(0)), 1);
+    EQUALS(jot_argmin(n, JOT_DIMS(0)), 0);
+    EQUALS(jot_argmin(jot_array(c, JOT_F64, JOT_SHAPE(4), low), JOT_DIMS(0)), 1);
+    EQUALS(jot_argmin(jot_full(c, JOT_F64, JOT_SHAPE(3), nan), JOT_DIMS(0)), 0);
+    EQUALS(jot_argmax(jot_array(c, JOT_BOOL, JOT_SHAPE(3), "\0\1\1"), JOT_DIMS(0)), 1);
+    EQUALS(jot_argmax(x, JOT_DIMS(0)), 1, 1, 1);
+    EQUALS(jot_argmin(x, JOT_DIMS(-1)), 0, 0);
     EQUALS(jot_reindex_reduce(JOT_MEAN, y, JOT_SHAPE(4), JOT_INDEX("i0/2")), 1.5, 3.5, 5.5, nan);
     EQUALS(jot_reindex_reduce(JOT_ADD, y, JOT_SHAPE(2), JOT_INDEX("i0%2")), 9, 12);
     EQUALS(jot_reindex_reduce(JOT_MAX, y, JOT_SHAPE(3), JOT_INDEX("i0%2")), 5, 6, -INFINITY);
@@ -492,7 +492,7 @@ test_values(void)
            255);
     EQUALS(jot_reindex_reduce(JOT_MIN, jot_cast(y, JOT_I16), JOT_SHAPE(2), JOT_INDEX("0")), 1,
            32767);
-    EQUALS(jot_reindex_reduce_ex(JOT_ADD, jot_slice(y, JOT_DIMS(0), JOT_DIMS(3), JOT_DIMS()),
+    EQUALS(jot_reindex_reduce_ex(JOT_ADD, jot_slice(y, JOT_INTS(0), JOT_INTS(3), JOT_INTS()),
                                  JOT_SHAPE(3), JOT_INDEX("@e0(i0)"), JOT_NONE_STRS, JOT_VARS(e)),
            3, 0, 1);
     jot_close(c);
@@ -508,9 +508,9 @@ test_form_errors(void)
           "broadcast_to: x is (2, 3), asked is (3): x has more dimensions");
     FAILS(jot_broadcast_to(x, JOT_SHAPE(2, 4)), JOT_ESHAPE,
           "broadcast_to: x is (2, 3), asked is (2, 4): extents must be equal or 1");
-    FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_DIMS()), JOT_ESHAPE,
+    FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_INTS()), JOT_ESHAPE,
           "broadcast: 2 dimensions of x and 0 new ones do not make the 3 asked for");
-    FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_DIMS(3)), JOT_ERANGE,
+    FAILS(jot_broadcast(x, JOT_SHAPE(2, 3, 4), JOT_INTS(3)), JOT_ERANGE,
           "broadcast: dimension 3 is asked, there are 3: -3 to 2");
     FAILS(jot_reshape(x, JOT_SHAPE(4, 2)), JOT_ESHAPE,
           "reshape: x is (2, 3), asked is (4, 2): the number of elements differs");
@@ -518,48 +518,49 @@ test_form_errors(void)
           "reshape: x is (2, 3), asked is (-1, 4): no extent in place of -1 fits");
     FAILS(jot_reshape(x, JOT_SHAPE(-1, -1)), JOT_ESHAPE,
           "reshape: x is (2, 3), asked is (-1, -1): only one extent may be -1");
-    FAILS(jot_transpose(x, JOT_DIMS(0)), JOT_ESHAPE,
+    FAILS(jot_transpose(x, JOT_INTS(0)), JOT_ESHAPE,
           "transpose: order has 1 entries, x has rank 2");
-    FAILS(jot_transpose(x, JOT_DIMS(0, -2)), JOT_ERANGE, "transpose: dimension 0 is given twice");
+    FAILS(jot_transpose(x, JOT_INTS(0, -2)), JOT_ERANGE, "transpose: dimension 0 is given twice");
     FAILS(jot_swap(x, 0, 2), JOT_ERANGE, "swap: dimension 2 is asked, there are 2: -2 to 1");
-    FAILS(jot_slice(x, JOT_DIMS(0), JOT_DIMS(1, 1), JOT_DIMS()), JOT_ESHAPE,
+    FAILS(jot_slice(x, JOT_INTS(0), JOT_INTS(1, 1), JOT_INTS()), JOT_ESHAPE,
           "slice: start has 1 entries, x has rank 2");
-    FAILS(jot_slice(x, JOT_DIMS(0, 0), JOT_DIMS(1, 1), JOT_DIMS(1, 0)), JOT_ERANGE,
+    FAILS(jot_slice(x, JOT_INTS(0, 0), JOT_INTS(1, 1), JOT_INTS(1, 0)), JOT_ERANGE,
           "slice: step of dimension 1 is 0");
-    FAILS(jot_pad(x, JOT_DIMS(0, 0), JOT_DIMS(0, -4), 0), JOT_ESHAPE,
+    FAILS(jot_pad(x, JOT_INTS(0, 0), JOT_INTS(0, -4), 0), JOT_ESHAPE,
           "pad: dimension 1 of extent 3 with 0 before and -4 after is no extent");
-    FAILS(jot_flip(x, JOT_DIMS(2)), JOT_ERANGE, "flip: dimension 2 is asked, there are 2: -2 to 1");
-    FAILS(jot_tile(x, JOT_DIMS(1, -1)), JOT_ERANGE,
+    FAILS(jot_flip(x, JOT_INTS(2)), JOT_ERANGE, "flip: dimension 2 is asked, there are 2: -2 to 1");
+    FAILS(jot_tile(x, JOT_INTS(1, -1)), JOT_ERANGE,
           "tile: times[1]: at least 0 asked, -1 found");
-    FAILS(jot_tile(x, JOT_DIMS(1, INT64_MAX)), JOT_ERANGE,
+    FAILS(jot_tile(x, JOT_INTS(1, INT64_MAX)), JOT_ERANGE,
           "tile: 9223372036854775807 times dimension 1 of extent 3 leaves 64 bits");
     FAILS(jot_squeeze(x, 1), JOT_ESHAPE, "squeeze: dimension 1 has extent 3, not 1");
-    FAILS(jot_unsqueeze(x, 4), JOT_ERANGE, "expand: dimension 4 is asked, there are 3: -3 to 2");
+    FAILS(jot_unsqueeze(x, 4), JOT_ERANGE, "unsqueeze: dimension 4 is asked, there are 3: -3 to 2");
     FAILS(jot_concat(JOT_VARS(x, f), 0), JOT_ESHAPE,
           "concat: variable 0 is (2, 3), variable 1 is (2)");
-    FAILS(jot_stack(JOT_VARS(x, jot_transpose(x, JOT_DIMS(1, 0))), 0), JOT_ESHAPE,
+    FAILS(jot_stack(JOT_VARS(x, jot_transpose(x, JOT_INTS(1, 0))), 0), JOT_ESHAPE,
           "stack: variable 0 is (2, 3), variable 1 is (3, 2)");
-    FAILS(jot_take(x, f, 0), JOT_EDTYPE, "gather: index is f32; an integer dtype is needed");
+    FAILS(jot_take(x, f, 0), JOT_EDTYPE, "take: index is f32; an integer dtype is needed");
     FAILS(jot_one_hot(f, 3, JOT_F32), JOT_EDTYPE,
           "one_hot: index is f32; an integer dtype is needed");
     FAILS(jot_sum(x, JOT_DIMS(2)), JOT_ERANGE, "sum: dimension 2 is asked, there are 2: -2 to 1");
     FAILS(jot_sum(x, JOT_DIMS(1, -1)), JOT_ERANGE, "sum: dimension 1 is given twice");
     FAILS(jot_max(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), JOT_DIMS(0)), JOT_ESHAPE,
           "max: dimension 0 of (0, 2) is empty, and nothing has no max");
-    FAILS(jot_reduce(JOT_BITOR, x, JOT_DIMS(0), false), JOT_EDTYPE,
+    FAILS(jot_reduce(JOT_BITOR, x, JOT_DIMS(0)), JOT_EDTYPE,
           "bit_or: x is f64; bits are of integers and bool");
-    FAILS(jot_argmax(x, 5), JOT_ERANGE, "argmax: dimension 5 is asked, there are 2: -2 to 1");
+    FAILS(jot_argmax(x, JOT_DIMS(5)), JOT_ERANGE,
+          "argmax: dimension 5 is asked, there are 2: -2 to 1");
     FAILS(jot_sum(x, JOT_DIMS(0, -5)), JOT_ERANGE,
           "sum: dimension -5 is asked, there are 2: -2 to 1");
     FAILS(jot_any(x, JOT_DIMS(INT64_MIN)), JOT_ERANGE,
           "any: dimension -9223372036854775808 is asked, there are 2: -2 to 1");
     FAILS(jot_mean(jot_scalar(c, JOT_F32, 1), JOT_DIMS(-1)), JOT_ERANGE,
           "mean: dimension -1 is asked, a scalar has none");
-    FAILS(jot_prod(x, jot_ints(-5, NULL)), JOT_ERANGE,
+    FAILS(jot_prod(x, jot_dims(-5, NULL, false)), JOT_ERANGE,
           "prod: a list of -5 dimensions; JOT_ALL_DIMS, which is of -1, means all");
-    FAILS(jot_reduce((jot_ReduceOp)77, x, JOT_DIMS(0), false), JOT_ERANGE,
+    FAILS(jot_reduce((jot_ReduceOp)77, x, JOT_DIMS(0)), JOT_ERANGE,
           "reduce: there is no operator 77");
-    FAILS(jot_argmin(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), 0), JOT_ESHAPE,
+    FAILS(jot_argmin(jot_array(c, JOT_F32, JOT_SHAPE(0, 2), NULL), JOT_DIMS(0)), JOT_ESHAPE,
           "argmin: dimension 0 of (0, 2) is empty, and nothing has no argmin");
     FAILS(jot_one_hot(jot_cast(f, JOT_I32), -1, JOT_F32), JOT_ERANGE, 
           "one_hot: classes: at least 0 asked, -1 found");
@@ -631,7 +632,7 @@ random_step(jot_Var x)
         return jot_slice(x, jot_ints(rank, a), jot_ints(rank, b), jot_ints(rank, s));
     case 2: return jot_swap(x, p, q);
     case 3: return jot_reshape(x, JOT_SHAPE(-1));
-    case 4: return jot_nelem(x) % 2 ? jot_flip(x, JOT_DIMS(0)) : jot_reshape(x, JOT_SHAPE(2, -1));
+    case 4: return jot_nelem(x) % 2 ? jot_flip(x, JOT_INTS(0)) : jot_reshape(x, JOT_SHAPE(2, -1));
     case 5: return rank < 4 ? jot_unsqueeze(x, p) : jot_reshape(x, JOT_SHAPE(-1));
     case 6: return jot_take(x, e, q);
     case 7:
@@ -716,13 +717,13 @@ small_program(jot_Ctx *c)
         return false;
     x = jot_iota(c, JOT_F64, JOT_SHAPE(4, 5), 1);
     e = jot_iota(c, JOT_I32, JOT_SHAPE(4), 0);
-    y = jot_reshape(jot_transpose(jot_pad(x, JOT_DIMS(1, 0), JOT_DIMS(0, 2), 1), JOT_DIMS(1, 0)),
+    y = jot_reshape(jot_transpose(jot_pad(x, JOT_INTS(1, 0), JOT_INTS(0, 2), 1), JOT_INTS(1, 0)),
                     JOT_SHAPE(-1));
     y = jot_take(y, e, 0);
     y = jot_concat(JOT_VARS(y, y), 0);
     y = jot_reindex_reduce_ex(JOT_ADD, y, JOT_SHAPE(4), JOT_INDEX("i0/2*@e0(i0/2)"),
                               JOT_INDEX("i0 != 3"), JOT_VARS(e));
-    y = jot_add(jot_mean(y, JOT_DIMS(0)), jot_cast(jot_argmin(y, 0), JOT_F64));
+    y = jot_add(jot_mean(y, JOT_DIMS(0)), jot_cast(jot_argmin(y, JOT_DIMS(0)), JOT_F64));
     ok = jot_ok(y);
     CHECK(ok == !jot_error(c), "a failure is told: %s", jot_message(c));
     jot_pop(c);

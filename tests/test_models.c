@@ -117,7 +117,7 @@ check_gradients(int k, const Model *m, jot_Var loss)
 {
     static jot_Var g[MODEL_PARAMS];
     double all = 0, one[MODEL_PARAMS];
-    jot_grad(loss, m->p, m->n, g);
+    jot_grad(loss, jot_vars(m->n, m->p), g);
     jot_run(c, jot_vars(m->n, g)); /* together: once */
     check_memory(k, "gradients");
     for (int i = 0; i < m->n; i++) {

@@ -84,7 +84,7 @@ check(const char *backend, const char *policy, const char *schedule, int threads
     static double mean[1 << 14], var[1 << 14];
     jot_Ctx *c;
     jot_Var x, d, out[2];
-    jot_Ints dims = jot_ints(t->ndims, t->dims);
+    jot_Dims dims = jot_dims(t->ndims, t->dims, false);
     bool whole = t->shape[1] == 524287 || t->shape[1] == 1021; /* nothing divides it: no blocks */
     double worst[2] = {0, 0}, loose = whole ? 2000 : !strcmp(backend, "tcc") ? 100 : 1;
     int64_t k, n;
@@ -97,7 +97,8 @@ check(const char *backend, const char *policy, const char *schedule, int threads
         return;
     }
     x = jot_array(c, JOT_F32, jot_ints(t->rank, t->shape), data);
-    d = jot_sub(x, jot_broadcast_to(jot_reduce(JOT_MEAN, x, dims, true), jot_shape(x)));
+    d = jot_sub(x, jot_broadcast_to(jot_reduce(JOT_MEAN, x, jot_dims(dims.n, dims.v, true)),
+                                    jot_shape(x)));
     out[0] = jot_mean(x, dims);
     out[1] = spelled ? jot_mean(jot_mul(d, d), dims) : jot_variance(x, dims);
     CHECK(jot_run(c, jot_vars(2, out)), "%s, %s: %s", backend, schedule, jot_message(c));
@@ -144,7 +145,7 @@ check_gradient(void)
     }
     fill(3, N, 1, 0);
     x = jot_array(c, JOT_F32, JOT_SHAPE(N), data);
-    jot_grad(jot_variance(x, JOT_DIMS(0)), &x, 1, &g);
+    jot_grad(jot_variance(x, JOT_DIMS(0)), JOT_VARS(x), &g);
     CHECK(jot_data(g) != NULL, "%s", jot_message(c));
     for (k = 0; k < N; k++)
         mean += data[k] / (double)N;
@@ -186,7 +187,7 @@ check_integers(const char *backend)
     t[3].v = jot_variance(x[3], JOT_ALL_DIMS), t[3].want = 1.25f;
     t[4].v = jot_mean(x[4], JOT_ALL_DIMS), t[4].want = 1.25f;
     t[5].v = jot_reindex_reduce(JOT_MEAN, x[4], JOT_SHAPE(), JOT_NONE_STRS), t[5].want = 1.25f;
-    t[6].v = jot_reduce(JOT_MEAN, x[1], JOT_ALL_DIMS, true), t[6].want = 9.223372e18f;
+    t[6].v = jot_reduce(JOT_MEAN, x[1], JOT_KEEP_ALL), t[6].want = 9.223372e18f;
     for (int k = 0; k < 7; k++) {
         const float *got = jot_data(t[k].v);
 

@@ -107,8 +107,8 @@ check_optimiser(const char *name, const double *path, int kind)
         jot_push(c);
         jot_Var e = jot_sub(jot_mul(p, ref_array(c, JOT_F64, JOT_SHAPE(4), 2, 1)),
                             ref_array(c, JOT_F64, JOT_SHAPE(4), 3, 1));
-        jot_grad(jot_scale(jot_sum(jot_mul(e, e), JOT_ALL_DIMS), 0.5), &p, 1, &g);
-        CHECK(jot_step(o, &g), "%s: %s", name, jot_message(c));
+        jot_grad(jot_scale(jot_sum(jot_mul(e, e), JOT_ALL_DIMS), 0.5), JOT_VARS(p), &g);
+        CHECK(jot_step(o, JOT_VARS(g)), "%s: %s", name, jot_message(c));
         double d = difference(p, path + 4 * step, 4);
         CHECK(d < 1e-11, "%s: step %d off by %g: %s", name, step, d, jot_message(c));
         jot_pop(c);
@@ -136,7 +136,7 @@ check_training(void)
         jot_Var x = ref_array(c, JOT_F64, JOT_SHAPE(16, 1), 7, 0.5);
         jot_Var h = jot_sigmoid(jot_linear(x, p[0], p[1]));
         jot_Var loss = jot_mse(jot_linear(h, p[2], p[3]), jot_mul(x, x));
-        jot_grad(loss, p, 4, g);
+        jot_grad(loss, jot_vars(4, p), g);
         for (int k = 0; k < 4; k++)
             jot_assign(p[k], jot_sub(p[k], jot_scale(g[k], 0.1)));
         double v = jot_item(loss);
@@ -186,7 +186,7 @@ check_kinks(void)
     jot_Ctx *c = open_ctx();
     double v[4] = {0}, d[4] = {0};
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(4), xs), y = jot_relu(x), g;
-    jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
+    jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g);
     CHECK(ref_read(y, v, 4) && v[0] == 0 && v[1] == 0 && v[2] == 2 && v[3] != v[3], "relu");
     CHECK(ref_read(g, d, 4) && d[0] == 0 && d[1] == 0 && d[2] == 1, "relu's derivative at 0 is %g",
           d[1]);
@@ -194,7 +194,7 @@ check_kinks(void)
     static const float same[4] = {3, 3, 3, 1};
     jot_Var t = jot_array(c, JOT_F32, JOT_SHAPE(1, 1, 2, 2), same);
     jot_Pool pool = {{2, 2}, {0, 0}, {0, 0}};
-    jot_grad(jot_sum(jot_max_pool2d(t, &pool), JOT_ALL_DIMS), &t, 1, &g);
+    jot_grad(jot_sum(jot_max_pool2d(t, &pool), JOT_ALL_DIMS), JOT_VARS(t), &g);
     CHECK(ref_read(g, d, 4) && fabs(d[0] - 1.0 / 3) < 1e-6 && fabs(d[2] - 1.0 / 3) < 1e-6 && !d[3],
           "ties share the gradient: %g %g %g %g", d[0], d[1], d[2], d[3]);
 
@@ -335,11 +335,15 @@ check_errors(void)
     refused(jot_relu(jot_softmax(poison, 0)), JOT_EHANDLE, "softmax: x", "poison");
     jot_Var p = jot_param(ec, JOT_F32, JOT_SHAPE(2), NULL), g = v;
     jot_Optim o = jot_adam(jot_vars(1, &p), 0.1, 0.9, 0.999, 1e-8);
-    CHECK(jot_optim_ok(o) && !jot_step(o, &g) && jot_error(ec) == JOT_ESHAPE, "step: %s",
+    CHECK(jot_optim_ok(o) && !jot_step(o, JOT_VARS(g)) && jot_error(ec) == JOT_ESHAPE, "step: %s",
           jot_message(ec));
     jot_clear(ec);
-    CHECK(jot_optim_ok(o) && !jot_step(o, NULL) && jot_error(ec) == JOT_EUSE, "step: %s",
-          jot_message(ec));
+    CHECK(jot_optim_ok(o) && !jot_step(o, jot_vars(1, NULL)) && jot_error(ec) == JOT_EUSE,
+          "step: %s", jot_message(ec));
+    jot_clear(ec);
+    CHECK(!jot_step(o, JOT_VARS(g, g)) && jot_error(ec) == JOT_ERANGE
+              && strstr(jot_message(ec), "step: grads: 1 asked, one for each parameter, 2 found"),
+          "%s", jot_message(ec));
     jot_clear(ec);
     jot_raise(ec, JOT_EUSE, NULL);
     CHECK(jot_error(ec) == JOT_EUSE && !*jot_message(ec), "raise: %s", jot_message(ec));
@@ -365,7 +369,7 @@ check_empty(void)
 
     refused(jot_add(m, e), JOT_EHANDLE, "add: b", no);
     refused(jot_add(e, m), JOT_EHANDLE, "add: a", no);
-    refused(jot_where(m, m, e), JOT_EHANDLE, "select: b", no);
+    refused(jot_where(m, m, e), JOT_EHANDLE, "where: b", no);
     refused(jot_matmul(m, e), JOT_EHANDLE, "matmul: b", no);
     refused(jot_matmul(e, m), JOT_EHANDLE, "matmul: a", no);
     refused(jot_linear(m, e, v), JOT_EHANDLE, "linear: w", no);
@@ -381,8 +385,8 @@ check_empty(void)
     refused(jot_batch_norm_eval(x, v, v, v, e, 1e-5), JOT_EHANDLE, "batch_norm_eval: var", no);
     refused(jot_batch_norm_eval(e, v, v, v, v, 1e-5), JOT_EHANDLE, "batch_norm_eval: x", no);
     refused(jot_batch_norm_train(x, v, v, 1e-5, 0.1, &e, NULL), JOT_EHANDLE, "train: run_mean", no);
-    refused(jot_take(m, e, 0), JOT_EHANDLE, "gather: index", no);
-    refused(jot_take(e, at, 0), JOT_EHANDLE, "gather: x", no);
+    refused(jot_take(m, e, 0), JOT_EHANDLE, "take: index", no);
+    refused(jot_take(e, at, 0), JOT_EHANDLE, "take: x", no);
     refused(jot_concat(JOT_VARS(m, e), 0), JOT_EHANDLE, "concat: vars[1]", no);
     refused(jot_stack(JOT_VARS(e, m), 0), JOT_EHANDLE, "stack: vars[0]", no);
     refused(
@@ -393,7 +397,7 @@ check_empty(void)
     refused(e, JOT_EHANDLE, "assign: value", no);
     CHECK(!jot_assign(e, m), "assigned");
     refused(e, JOT_EHANDLE, "assign: target", no);
-    CHECK(!jot_grad(e, &v, 1, out), "gradients of nothing");
+    CHECK(!jot_grad(e, JOT_VARS(v), out), "gradients of nothing");
     refused(out[0], JOT_EHANDLE, "grad: y", no);
     CHECK(!jot_vjp(JOT_VARS(m), JOT_VARS(e), JOT_VARS(p), out), "gradients of nothing");
     refused(out[0], JOT_EHANDLE, "vjp: dy[0]", no);
@@ -417,20 +421,20 @@ check_ended(void)
     jot_optim_free(old);
     CHECK(!jot_error(ec) && !jot_optim_ok(old), "%s", jot_message(ec));
     next = jot_sgd(JOT_VARS(p), 0.1, 0.9, 0);
-    CHECK(jot_optim_ok(next) && !jot_step(old, &p), "a step of what ended");
+    CHECK(jot_optim_ok(next) && !jot_step(old, JOT_VARS(p)), "a step of what ended");
     refused(none, JOT_EHANDLE, "step: optim", "stale");
     jot_set_lr(old, 1);
     refused(none, JOT_EHANDLE, "set_lr: optim", "stale");
     jot_optim_free(old);
     refused(none, JOT_EHANDLE, "optim_free: optim", "stale");
-    CHECK(jot_step(next, &p), "%s", jot_message(ec));
+    CHECK(jot_step(next, JOT_VARS(p)), "%s", jot_message(ec));
     bad = jot_adam(JOT_VARS(p), 0.1, 2, 0.9, 0);
     refused(none, JOT_ERANGE, "adam: beta1", "");
-    CHECK(!jot_optim_ok(bad) && !jot_step(bad, &p), "a step of poison");
+    CHECK(!jot_optim_ok(bad) && !jot_step(bad, JOT_VARS(p)), "a step of poison");
     refused(none, JOT_EHANDLE, "step: optim", "poison");
     jot_optim_free(bad);
     jot_optim_free(empty);
-    CHECK(!jot_step(empty, &p) && !jot_error(ec), "an empty handle: %s", jot_message(ec));
+    CHECK(!jot_step(empty, JOT_VARS(p)) && !jot_error(ec), "an empty handle: %s", jot_message(ec));
     jot_close(ec);
 }
 

@@ -50,7 +50,7 @@ product(jot_Ctx *c)
 {
     jot_Var x = jot_reshape(ramp(c, 33 * 50), JOT_SHAPE(33, 50));
 
-    return jot_matmul(x, jot_transpose(x, JOT_DIMS(1, 0)));
+    return jot_matmul(x, jot_transpose(x, JOT_INTS(1, 0)));
 }
 
 static void
@@ -120,7 +120,7 @@ test_least(int n)
         data[i] = i * 37 % 11 - 2;
     x = jot_array(c, JOT_F64, JOT_SHAPE(n), data);
     out[0] = jot_min(x, JOT_ALL_DIMS);
-    jot_grad(out[0], &x, 1, &out[1]);
+    jot_grad(out[0], JOT_VARS(x), &out[1]);
     CHECK(jot_run(c, jot_vars(2, out)), "%d: %s", n, jot_message(c));
     least = jot_data(out[0]);
     grad = jot_data(out[1]);
@@ -314,7 +314,7 @@ test_code(void)
     };
     jot_Ctx *c = open_device(0, NULL);
     jot_Var x = ramp(c, 300), y, g, none;
-    jot_CodeOut out = {"y", JOT_F32, {0}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_CodeScalar k = {"k", 3};
     jot_Code code = {.name = "squares", .inputs = 1, .in = &x, .in_names = in, .outputs = 1,
                      .out = &out, .scalars = 1, .scalar = &k, .parallel = "y_n",
@@ -340,13 +340,13 @@ test_code(void)
     snprintf(missing, sizeof missing,
              "squares gradient of x: it has no source for %s (jot_Code.%s.grad_source)", backend,
              backend);
-    CHECK(jot_code(c, &code, &y) && jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g)
+    CHECK(jot_code(c, &code, &y) && jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g)
               && jot_data(y) && !jot_data(g) && jot_error(c) == JOT_EDEVICE
               && strstr(jot_message(c), missing), "%s", jot_message(c));
     jot_clear(c);
     code.opencl.grad_source = code.cuda.grad_source = grad;
     CHECK(jot_code(c, &code, &y), "%s", jot_message(c));
-    jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g);
+    jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g);
     v = jot_data(y);
     d = jot_data(g);
     CHECK(
@@ -546,7 +546,7 @@ noisy_steps(jot_Ctx *c, int n, float *out)
 
         jot_push(c);
         x = jot_matmul(jot_add(w, jot_uniform(c, JOT_F32, JOT_SHAPE(40, 40))),
-                       jot_transpose(w, JOT_DIMS(1, 0)));
+                       jot_transpose(w, JOT_INTS(1, 0)));
         x = jot_softmax(jot_scale(x, 0.1 + i), 1);
         jot_assign(w, jot_add(jot_scale(w, 0.5), x));
         jot_run(c, JOT_NONE_VARS);

@@ -40,7 +40,7 @@ net(jot_Var x, jot_Var k, jot_Var w)
     jot_Var y = jot_relu(jot_conv2d(x, k, &(jot_Conv){.stride = {2, 2}}));
 
     y = jot_reshape(y, JOT_SHAPE(-1, OUT * (SIDE / 2) * (SIDE / 2)));
-    return jot_matmul(y, jot_transpose(w, JOT_DIMS(1, 0)));
+    return jot_matmul(y, jot_transpose(w, JOT_INTS(1, 0)));
 }
 
 static void
@@ -109,7 +109,8 @@ steps(const char *backend, float *out)
         jot_pop(c);
         jot_push(c);
         y = jot_mean(jot_square(net(x, p[0], p[1])), JOT_ALL_DIMS);
-        CHECK(jot_grad(y, p, 2, g) && jot_assign(p[0], jot_sub(p[0], jot_scale(g[0], 0.1)))
+        CHECK(jot_grad(y, jot_vars(2, p), g)
+              && jot_assign(p[0], jot_sub(p[0], jot_scale(g[0], 0.1)))
               && jot_assign(p[1], jot_sub(p[1], jot_scale(g[1], 0.1))) && jot_run(c, JOT_VARS(y)),
               "%s: %s", backend, jot_message(c));
         jot_pop(c);
@@ -120,9 +121,10 @@ steps(const char *backend, float *out)
     y = net(x, p[0], p[1]);
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     jot_pop(c);
-    CHECK(jot_func_ok(f) && jot_call(f, (const void *[]){xd}, (void *[]){out + 200 * n}), "%s: %s",
-          backend,
-          jot_message(c));
+    CHECK(jot_func_ok(f)
+              && jot_call(f, JOT_INS(JOT_IN(xd, (size_t)jot_nelem(x) * sizeof *xd)),
+                          JOT_OUTS(JOT_OUT(out + 200 * n, 200 * sizeof *out))),
+          "%s: %s", backend, jot_message(c));
     jot_close(c);
     free(kd);
     free(wd);

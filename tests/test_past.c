@@ -1,7 +1,7 @@
 /* tests/test_past.c - gradients by expressions that simplification went past (ops/grad/past.c):
  * drawn programs of maps, sums and element-wise operators; the gradient by each variable in them,
- * one at a time and all at once, is that of the same program built as it was called, or refused, and
- * so is the tangent.
+ * one at a time and all at once, is that of the same program built as it was called, or refused,
+ * and so is the tangent.
  * Numbers are small and whole, so values agree to the bit.
  *
  *     test_past N FIRST    N programs, from seed FIRST on
@@ -59,7 +59,7 @@ mapped(jot_Var x)
     case 0: return jot_reshape(x, JOT_SHAPE(-1, s.v[r - 1]));
     case 1: return jot_reshape(x, JOT_SHAPE(s.v[0], -1));
     case 2: return jot_swap(x, at, draw(r));
-    case 3: return jot_flip(x, JOT_DIMS(at));
+    case 3: return jot_flip(x, JOT_INTS(at));
     case 4:
         for (int k = 0; k < r; k++)
             b[k] = s.v[k];
@@ -163,9 +163,9 @@ check_program(uint32_t seed, bool run_first)
     CHECK(!jot_error(c) && !jot_error(s), "seed %u: %s%s", seed, jot_message(c), jot_message(s));
     if (run_first)
         jot_run(s, JOT_VARS(z));
-    CHECK(jot_grad(y, a.v, VARS, want), "seed %u: %s", seed, jot_message(c));
+    CHECK(jot_grad(y, jot_vars(VARS, a.v), want), "seed %u: %s", seed, jot_message(c));
     for (int k = 0; k < VARS; k++) {
-        if (!jot_grad(z, &b.v[k], 1, &got[k])) {
+        if (!jot_grad(z, JOT_VARS(b.v[k]), &got[k])) {
             CHECK(jot_error(s) == JOT_EGRAD && (strstr(jot_message(s), "simplified past")
                   || strstr(jot_message(s), "is a constant")), "seed %u: %s", seed, jot_message(s));
             refused++;
@@ -178,7 +178,7 @@ check_program(uint32_t seed, bool run_first)
         CHECK(same(want[k], got[k]), "seed %u: by variable %d", seed, k);
         check_tangent(seed, z, 1, &b.v[k], &got[k]);
     }
-    CHECK(jot_grad(z, b.v, VARS, got), "seed %u: %s", seed, jot_message(s));
+    CHECK(jot_grad(z, jot_vars(VARS, b.v), got), "seed %u: %s", seed, jot_message(s));
     for (int k = 0; k < VARS; k++)
         CHECK(same(want[k], got[k]), "seed %u: by variable %d among all", seed, k);
     check_tangent(seed, z, VARS, b.v, got);
@@ -193,23 +193,24 @@ test_hand(void)
 {
     jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp"});
     jot_Var w = whole(c, JOT_SHAPE(2, 6), true), x = jot_reshape(w, JOT_SHAPE(3, 4)), g[3], n, p;
-    jot_Var y = jot_transpose(x, JOT_DIMS(1, 0)), d = whole(c, JOT_SHAPE(4, 3), false);
+    jot_Var y = jot_transpose(x, JOT_INTS(1, 0)), d = whole(c, JOT_SHAPE(4, 3), false);
 
     CHECK(jot_vjp(JOT_VARS(y), JOT_VARS(d), JOT_VARS(x, w, y), g), "%s", jot_message(c));
-    CHECK(same(g[0], jot_transpose(d, JOT_DIMS(1, 0))), "through one map");
-    CHECK(same(g[1], jot_reshape(jot_transpose(d, JOT_DIMS(1, 0)), JOT_SHAPE(2, 6))), "and on");
+    CHECK(same(g[0], jot_transpose(d, JOT_INTS(1, 0))), "through one map");
+    CHECK(same(g[1], jot_reshape(jot_transpose(d, JOT_INTS(1, 0)), JOT_SHAPE(2, 6))), "and on");
     CHECK(same(g[2], d), "by itself");
 
     n = jot_neg(w); /* of w itself nobody knows that it is minus n */
     p = jot_add(jot_square(n), jot_neg(n));
-    CHECK(!jot_grad(jot_sum(p, JOT_ALL_DIMS), &n, 1, g) && jot_error(c) == JOT_EGRAD &&
+    CHECK(!jot_grad(jot_sum(p, JOT_ALL_DIMS), JOT_VARS(n), g) && jot_error(c) == JOT_EGRAD &&
           strstr(jot_message(c), "jot_stop_fuse"), "minus of minus: %s", jot_message(c));
     jot_clear(c);
-    CHECK(jot_grad(jot_sum(jot_square(n), JOT_ALL_DIMS), &n, 1, g), "%s", jot_message(c));
+    CHECK(jot_grad(jot_sum(jot_square(n), JOT_ALL_DIMS), JOT_VARS(n), g), "%s", jot_message(c));
     CHECK(same(g[0], jot_scale(n, 2)), "all through it");
     n = jot_cast(jot_cast(w, JOT_F32), JOT_F64); /* which f32 may be short for: it is read */
     p = jot_cast(jot_cast(jot_cast(w, JOT_F32), JOT_F64), JOT_F32);
-    CHECK(!jot_grad(jot_sum(jot_add(p, jot_cast(w, JOT_F32)), JOT_ALL_DIMS), &n, 1, g), "casts");
+    CHECK(!jot_grad(jot_sum(jot_add(p, jot_cast(w, JOT_F32)), JOT_ALL_DIMS), JOT_VARS(n), g),
+          "casts");
     jot_clear(c);
     jot_close(c);
 }
@@ -257,7 +258,7 @@ test_refused(void)
         y = jot_sum(jot_square(jot_swap(x, 0, 1)), JOT_ALL_DIMS);
         reached = heap.refused > 0;
         heap.countdown = 0;
-        if (jot_grad(y, &x, 1, &g))
+        if (jot_grad(y, JOT_VARS(x), &g))
             CHECK(same(g, jot_scale(x, 2)), "allocation %ld refused", nth);
         else
             CHECK(jot_error(c) == JOT_EMEM || jot_error(c) == JOT_EGRAD, "%s", jot_message(c));

@@ -204,7 +204,7 @@ user_code(jot_Ctx *c)
 {
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(N), numbers), y;
     const char *const name = "x";
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_Code code;
 
     memset(&code, 0, sizeof code);

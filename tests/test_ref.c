@@ -78,7 +78,7 @@ check_unary(const char *name, jot_Var (*f)(jot_Var), jot_DType dtype, const doub
     if (!looking) {
         a = floats(dtype, x, n);
         y = keep(f(a));
-        jot_grad(jot_sum(y, JOT_ALL_DIMS), &a, 1, &g);
+        jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(a), &g);
         keep(g);
         return;
     }
@@ -103,7 +103,7 @@ check_binary(const char *name, jot_Var (*f)(jot_Var, jot_Var), jot_DType dtype, 
         y = keep(f(in[0], in[1]));
         if (jot_dtype(y) == JOT_BOOL)
             return;
-        jot_grad(jot_sum(y, JOT_ALL_DIMS), in, 2, g);
+        jot_grad(jot_sum(y, JOT_ALL_DIMS), jot_vars(2, in), g);
         keep(g[0]);
         keep(g[1]);
         return;
@@ -166,14 +166,14 @@ check_integer(const char *name, jot_Var (*f)(jot_Var, jot_Var), jot_DType dtype,
     }
 }
 
-static jot_Ints
+static jot_Dims
 dims_of(const char *tag)
 {
     static int64_t dims[4];
     int n = 0;
     for (; *tag; tag++)
         dims[n++] = *tag - '0';
-    return jot_ints(n, dims);
+    return jot_dims(n, dims, false);
 }
 
 static void
@@ -181,8 +181,8 @@ check_reduce(const char *name, jot_ReduceOp op, const char *tag, const double *v
 {
     for (int wide = 0; wide < 2; wide++) {
         jot_DType dtype = wide ? JOT_F64 : JOT_F32;
-        jot_Var y = KEPT(jot_reduce(op, ref_array(c, dtype, JOT_SHAPE(3, 4, 5), 1, 1), dims_of(tag),
-                                    false));
+        jot_Var y = KEPT(jot_reduce(op, ref_array(c, dtype, JOT_SHAPE(3, 4, 5), 1, 1),
+                                    dims_of(tag)));
         if (!looking)
             continue;
         double d = off(y, value, (int)jot_nelem(y), eps_of(dtype), 0.05);
@@ -195,7 +195,7 @@ static void
 check_arg(int dim, const double *most, const double *least)
 {
     jot_Var x = ref_array(c, JOT_F32, JOT_SHAPE(3, 4, 5), 1, 1);
-    jot_Var a = KEPT(jot_argmax(x, dim)), b = KEPT(jot_argmin(x, dim));
+    jot_Var a = KEPT(jot_argmax(x, JOT_DIMS(dim))), b = KEPT(jot_argmin(x, JOT_DIMS(dim)));
     if (!looking)
         return;
     CHECK(off(a, most, (int)jot_nelem(a), 1, 1) == 0, "argmax over %d on %s", dim, jot_backend(c));

@@ -106,7 +106,7 @@ single(jot_Ctx *c, int which)
     switch (which) {
     case 0: return jot_sum(picked(x, e, here, 0), JOT_DIMS(1));
     case 1: return jot_max(picked(jot_abs(x), e, here, -INFINITY), JOT_DIMS(1));
-    case 2: return jot_reduce(JOT_MUL, picked(x, e, here, 1), JOT_DIMS(1), false);
+    case 2: return jot_reduce(JOT_MUL, picked(x, e, here, 1), JOT_DIMS(1));
     case 3: return jot_sum(jot_neg(picked(x, e, here, 0)), JOT_DIMS(1));
     case 4: return jot_mean(picked(x, e, here, 0), JOT_DIMS(1));
     case 5: return jot_sum(picked(x, e, "i0 - i1 == 2", 0), JOT_DIMS(1));
@@ -117,7 +117,7 @@ single(jot_Ctx *c, int which)
         g = jot_reindex_ex(x, JOT_SHAPE(ROWS), JOT_INDEX("i0", "@e0(i0)"), JOT_INDEX("i0 >= 0"), 0,
                            jot_vars(1, &e));
         loss = jot_sum(jot_square(g), JOT_ALL_DIMS);
-        jot_grad(loss, &x, 1, &g);
+        jot_grad(loss, JOT_VARS(x), &g);
         return jot_sum(g, JOT_DIMS(1));
     }
 }
@@ -152,9 +152,9 @@ static int
 rows_of(jot_Ctx *c, int which, jot_Var *out)
 {
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(ROWS, COLS), data);
-    jot_Var m = jot_reduce(which == 7 ? JOT_MIN : JOT_MAX, x, JOT_DIMS(1), true);
+    jot_Var m = jot_reduce(which == 7 ? JOT_MIN : JOT_MAX, x, JOT_KEEP(1));
     jot_Var d = jot_sub(x, jot_broadcast_to(m, jot_shape(x))), e = jot_exp(d);
-    jot_Var s = jot_reduce(JOT_ADD, e, JOT_DIMS(1), true);
+    jot_Var s = jot_reduce(JOT_ADD, e, JOT_KEEP(1));
 
     out[0] = jot_div(e, jot_broadcast_to(s, jot_shape(x)));
     switch (which) {

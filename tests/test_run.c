@@ -198,12 +198,12 @@ test_expected(const char *backend)
 
     expect(c, "sum of rows", jot_sum(a, JOT_DIMS(1)), 2, row);
     expect(c, "sum of columns", jot_sum(a, JOT_DIMS(0)), 3, col);
-    expect(c, "matmul", jot_matmul(a, jot_transpose(a, JOT_DIMS(1, 0))), 4, mm);
+    expect(c, "matmul", jot_matmul(a, jot_transpose(a, JOT_INTS(1, 0))), 4, mm);
     expect(c, "scatter", jot_reindex_reduce(JOT_ADD, a, JOT_SHAPE(6), JOT_INDEX("2*i0+i1")), 6,
            (const double[]){1, 2, 3 + 4, 5, 6, 0});
     expect(c, "scatter", jot_reindex_reduce(JOT_MAX, a, JOT_SHAPE(4), JOT_INDEX("i0+i1")), 4,
            (const double[]){1, 4, 5, 6});
-    expect(c, "slice", jot_slice(k, JOT_DIMS(0, 0), JOT_DIMS(2, 2), JOT_DIMS(1, 1)), 4, corner);
+    expect(c, "slice", jot_slice(k, JOT_INTS(0, 0), JOT_INTS(2, 2), JOT_INTS(1, 1)), 4, corner);
     expect(c, "2 x 2 sums", jot_sum(jot_reindex(k, JOT_SHAPE(2, 2, 2, 2),
                                                 JOT_INDEX("i0+i2", "i1+i3")),
                                     JOT_DIMS(2, 3)), 4, box);
@@ -219,7 +219,7 @@ step(jot_Ctx *c, jot_Var x, jot_Var w, double lr)
                                               jot_full(c, JOT_F32, JOT_SHAPE(8), 3))),
                            JOT_ALL_DIMS), g[1];
 
-    jot_grad(loss, &w, 1, g);
+    jot_grad(loss, JOT_VARS(w), g);
     jot_assign(w, jot_sub(w, jot_scale(g[0], lr)));
     return loss;
 }
@@ -299,7 +299,7 @@ test_assign(const char *backend)
     jot_run(c, JOT_NONE_VARS);
     expect(c, "swapped a", a, 2, (const double[]){3, 4});
     expect(c, "swapped b", b, 2, (const double[]){106, 107});
-    jot_set(a, one_);
+    jot_set(a, one_, sizeof one_);
     expect(c, "set", a, 2, (const double[]){1, 2});
     jot_push(c);
     for (i = 0; i < 1000; i++)
@@ -436,11 +436,10 @@ prefix_sums(jot_Ctx *c, jot_Var x, double decay)
     memset(&code, 0, sizeof code);
     memset(out, 0, sizeof out);
     out[0].name = "sums";
-    out[0].like = 0;
+    out[0].like = "x";
     out[1].name = "count";
     out[1].dtype = JOT_I32;
     out[1].shape = JOT_SHAPE(1);
-    out[1].like = -1;
     scalar[0].name = "decay";
     scalar[0].value = decay;
     code.name = "prefix_sums";

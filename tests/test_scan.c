@@ -171,13 +171,13 @@ slope(jot_Ctx *c, int op, int n, const double *x, double *first, double *second)
     v = jot_array(c, JOT_F64, JOT_SHAPE(2, n / 2), x);
     y = op == 4 ? jot_logcumsumexp(v, 1) : jot_scan(op, v, 1, 0);
     loss = jot_sum(jot_mul(y, jot_array(c, JOT_F64, JOT_SHAPE(2, n / 2), w)), JOT_ALL_DIMS);
-    jot_grad(loss, &v, 1, &g);
+    jot_grad(loss, JOT_VARS(v), &g);
     value = jot_item(loss);
     if (first)
         jot_copy(g, first, (size_t)n * sizeof *first);
     if (second) {
         jot_Var also = jot_sum(jot_square(g), JOT_ALL_DIMS);
-        jot_grad(also, &v, 1, &gg);
+        jot_grad(also, JOT_VARS(v), &gg);
         jot_copy(gg, second, (size_t)n * sizeof *second);
         *w = jot_item(also);
         value = *w;

@@ -8,7 +8,7 @@
 #include "tests/ref/cases.h"
 
 static jot_Var
-attention(const jot_Var *in, const jot_Var *mask, bool causal, double scale)
+attention(const jot_Var *in, jot_Var mask, bool causal, double scale)
 {
     jot_Attention how = {mask, causal, scale, 0};
     return jot_attention(in[0], in[1], in[2], &how);
@@ -22,7 +22,7 @@ attention_seen(const jot_Var *in)
     for (int k = 0; k < 15; k++)
         seen[k] = (k / 5 * 3 + k % 5) % 4 != 0;
     jot_Var mask = jot_array(in[0].ctx, JOT_BOOL, JOT_SHAPE(3, 5), seen);
-    return attention(in, &mask, false, 0);
+    return attention(in, mask, false, 0);
 }
 
 static jot_Var
@@ -48,7 +48,8 @@ recurrent(Kind kind, const jot_Var *in, bool reverse, int a, int b, bool last)
     jot_Ctx *ctx = in[0].ctx;
     jot_DType t = jot_dtype(in[0]);
     jot_Var lengths = jot_array(ctx, JOT_I32, JOT_SHAPE(2), (int32_t[]){a, b});
-    jot_Cell cell = {in[1], in[2], in[3], in[4], a > 0 ? &lengths : NULL, reverse, kind == RELU};
+    jot_Cell cell = {in[1], in[2], in[3], in[4], a > 0 ? lengths : jot_none(), reverse,
+                     kind == RELU};
     jot_Var h = ref_array(ctx, t, JOT_SHAPE(2, 5), 17, 1);
     jot_Var c = ref_array(ctx, t, JOT_SHAPE(2, 5), 18, 1);
     jot_Var y = kind == GRU ? jot_gru(in[0], &h, &cell)
@@ -58,11 +59,11 @@ recurrent(Kind kind, const jot_Var *in, bool reverse, int a, int b, bool last)
 
 #define COMPOSITIONS(X) \
     X(attention, jot_attention(in[0], in[1], in[2], NULL)) \
-    X(attention_scale, attention(in, NULL, false, 0.3)) \
-    X(attention_causal, attention(in, NULL, true, 0)) \
-    X(attention_causal_more, attention(in, NULL, true, 0)) \
+    X(attention_scale, attention(in, jot_none(), false, 0.3)) \
+    X(attention_causal, attention(in, jot_none(), true, 0)) \
+    X(attention_causal_more, attention(in, jot_none(), true, 0)) \
     X(attention_mask, attention_seen(in)) \
-    X(attention_bias, attention(in, &in[3], false, 0)) \
+    X(attention_bias, attention(in, in[3], false, 0)) \
     X(attention_grouped, jot_attention(in[0], in[1], in[2], NULL)) \
     X(attention_shared, jot_attention(in[0], in[1], in[2], NULL)) \
     X(rotary, rotary(in[0], 4, false)) \
@@ -102,7 +103,7 @@ check_more(void)
     jot_Var w[5], ones = jot_ones(c, JOT_F32, JOT_SHAPE(2, 4, 64, 64));
     jot_Var h = jot_zeros(c, JOT_F32, JOT_SHAPE(2, 5)), y;
     jot_Var lengths = jot_array(c, JOT_I64, JOT_SHAPE(2), (int64_t[]){1, 3});
-    jot_Attention half = {NULL, false, 0, 0.5};
+    jot_Attention half = {.dropout = 0.5};
     static double v[64];
     double mean;
 
@@ -110,13 +111,13 @@ check_more(void)
     w[1] = ref_array(c, JOT_F32, JOT_SHAPE(3, 5), 2, 1);
     w[2] = ref_array(c, JOT_F32, JOT_SHAPE(5, 5), 3, 1);
     w[3] = w[4] = jot_zeros(c, JOT_F32, JOT_SHAPE(5));
-    y = jot_rnn(w[0], &h, &(jot_Cell){w[1], w[2], w[3], w[4], &lengths, true, false});
+    y = jot_rnn(w[0], &h, &(jot_Cell){w[1], w[2], w[3], w[4], lengths, true, false});
     CHECK(ref_read(y, v, 64) && v[0] != 0 && v[10] == 0 && v[14] == 0 && v[15] != 0, "%s: %g %g",
           jot_message(c), v[0], v[10]);
     ref_read(h, v + 32, 16);
     CHECK(!memcmp(v, v + 32, 10 * sizeof *v), "the last state is that of step 0");
     h = jot_zeros(c, JOT_F32, JOT_SHAPE(2, 5));
-    y = jot_rnn(w[0], &h, &(jot_Cell){w[1], w[2], {0}, {0}, &lengths, true, false});
+    y = jot_rnn(w[0], &h, &(jot_Cell){w[1], w[2], {0}, {0}, lengths, true, false});
     CHECK(ref_read(y, v + 32, 32) && !memcmp(v, v + 32, 30 * sizeof *v), "no biases: %s",
           jot_message(c));
     mean = jot_item(jot_mean(jot_attention(ones, ones, ones, &half), JOT_ALL_DIMS));
@@ -136,7 +137,7 @@ check_left(void)
     for (int k = 0; k < 4; k++) {
         jot_push(c);
         jot_Var h = jot_zeros(c, JOT_F32, JOT_SHAPE(2, 4));
-        jot_data(jot_gru(x, &h, &(jot_Cell){w, w, b, b, NULL, false, false}));
+        jot_data(jot_gru(x, &h, &(jot_Cell){w, w, b, b, {0}, false, false}));
         jot_pop(c);
         nodes = k == 1 ? jot_stats(c).live_nodes : nodes;
     }
@@ -152,8 +153,8 @@ check_refused(void)
     jot_Var x = jot_ones(c, JOT_F32, JOT_SHAPE(2, 4, 3, 6)), k = jot_narrow(x, 1, 0, 3);
     jot_Var m = jot_ones(c, JOT_BOOL, JOT_SHAPE(3, 4)), h = jot_ones(c, JOT_F32, JOT_SHAPE(4, 5));
     jot_Var s = jot_ones(c, JOT_F32, JOT_SHAPE(3, 4, 2)), i = jot_iota(c, JOT_I32, JOT_SHAPE(3), 0);
-    jot_Attention how = {&m, false, 0, 0};
-    jot_Cell cell = {jot_ones(c, JOT_F32, JOT_SHAPE(2, 15)), h, h, h, NULL, false, false};
+    jot_Attention how = {.mask = m};
+    jot_Cell cell = {jot_ones(c, JOT_F32, JOT_SHAPE(2, 15)), h, h, h, {0}, false, false};
 
     refused(jot_attention(x, k, k, NULL), JOT_ESHAPE, "attention",
             "k: a number of heads asked that divides");
@@ -173,7 +174,7 @@ check_refused(void)
             "index: an integer dtype asked, f32 found");
     refused(jot_gru(s, &h, &cell), JOT_ESHAPE, "gru",
             "state: (5, 15) asked, (4, 5) found");
-    refused(jot_gru(s, &h, NULL), JOT_EUSE, "gru", "a cell asked, none found");
+    refused(jot_gru(s, &h, NULL), JOT_EUSE, "gru", "a cell's weights asked, none found");
     refused(jot_rnn(s, NULL, &cell), JOT_EUSE, "rnn", "a state asked, none found");
     CHECK(jot_ok(h) && jot_extent(h, 1) == 5, "the state stays what it was");
     refused(jot_gru(jot_narrow(s, 0, 0, 0), &h, &cell), JOT_ESHAPE, "gru",

@@ -85,7 +85,7 @@ lenet_step(const Lenet *n, int first, int batch)
     x = jot_array(n->c, JOT_F32, JOT_SHAPE(batch, 1, 28, 28), images + first * PIXELS);
     loss = jot_cross_entropy(lenet_logits(n, x, batch),
                              jot_array(n->c, JOT_I64, JOT_SHAPE(batch), labels + first));
-    ok = jot_grad(loss, n->p, PARAMS, g);
+    ok = jot_grad(loss, jot_vars(PARAMS, n->p), g);
     out = loss;
     for (k = 0; ok && k < PARAMS; k++) {
         out = jot_add(out, jot_scale(jot_sum(g[k], JOT_ALL_DIMS), 0.01));

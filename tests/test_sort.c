@@ -126,8 +126,8 @@ check_values(const char *backend)
     jot_Var v = jot_array(c, JOT_F64, JOT_SHAPE(2, 4), x), values, places, g, nan;
     const void *p;
 
-    CHECK(jot_topk(v, 2, 1, true, &values, &places), "%s", jot_message(c));
-    jot_grad(jot_sum(jot_square(values), JOT_ALL_DIMS), &v, 1, &g);
+    CHECK(jot_topk(v, 1, 2, true, &values, &places), "%s", jot_message(c));
+    jot_grad(jot_sum(jot_square(values), JOT_ALL_DIMS), JOT_VARS(v), &g);
 #define SAME(var, want) \
     p = jot_data(var); \
     CHECK(p && jot_nelem(var) == (int64_t)(sizeof want / sizeof *want) \
@@ -136,14 +136,15 @@ check_values(const char *backend)
     SAME(places, at)
     SAME(g, slope)
     SAME(jot_ranks(v, 1), ranks)
-    SAME(jot_median(v, 1), median)
+    SAME(jot_median(v, JOT_DIMS(1)), median)
     SAME(jot_sort(v, 1, false), few)
-    SAME(jot_quantile(v, 0.9166666666666666, 1), upper)
-    CHECK(jot_item(jot_quantile(jot_narrow(v, 0, 0, 1), 0, 1)) == 1, "the least");
-    CHECK(jot_rank(jot_median(v, 0)) == 1 && jot_extent(jot_median(v, 0), 0) == 4, "shape");
-    nan = jot_median(jot_array(c, JOT_F32, JOT_SHAPE(3), (float[]){1, NAN, 2}), 0);
+    SAME(jot_quantile(v, JOT_DIMS(1), 0.9166666666666666), upper)
+    CHECK(jot_item(jot_quantile(jot_narrow(v, 0, 0, 1), JOT_DIMS(1), 0)) == 1, "the least");
+    CHECK(jot_rank(jot_median(v, JOT_DIMS(0))) == 1
+          && jot_extent(jot_median(v, JOT_DIMS(0)), 0) == 4, "shape");
+    nan = jot_median(jot_array(c, JOT_F32, JOT_SHAPE(3), (float[]){1, NAN, 2}), JOT_DIMS(0));
     CHECK(isnan(jot_item(nan)), "%s: a median with NaN: %g", jot_backend(c), jot_item(nan));
-    CHECK(jot_topk(v, 0, 1, false, &values, &places) && jot_nelem(values) == 0 && jot_data(values),
+    CHECK(jot_topk(v, 1, 0, false, &values, &places) && jot_nelem(values) == 0 && jot_data(values),
           "none of it: %s", jot_message(c));
 #undef SAME
     jot_close(c);
@@ -187,7 +188,7 @@ check_memory(void)
         c = jot_open(&config);
         v = jot_array(c, JOT_F64, JOT_SHAPE(2, 4), x);
         heap.countdown = n;
-        ok = jot_topk(v, 2, 1, true, &values, &places);
+        ok = jot_topk(v, 1, 2, true, &values, &places);
         whole = heap.countdown > 0;
         heap.countdown = 0;
         CHECK(ok == !jot_error(c) && ok == jot_ok(values) && ok == jot_ok(places), "%ld: %s", n,
@@ -210,10 +211,11 @@ check_refused(void)
           jot_message(c)); \
     jot_clear(c);
     REFUSED(jot_sort(x, 2, false), "sort: dim: -2..1 asked (x has rank 2), 2 found")
-    REFUSED((jot_topk(x, 4, 1, true, &a, &b), a), "topk: k: 0..3 asked (dimension 1), 4 found")
+    REFUSED((jot_topk(x, 1, 4, true, &a, &b), a), "topk: k: 0..3 asked (dimension 1), 4 found")
     REFUSED(b, "")
-    REFUSED(jot_quantile(x, 1.5, 0), "quantile: q: 0..1 asked, 1.5 found")
-    REFUSED(jot_median(jot_ones(c, JOT_F32, JOT_SHAPE(2, 0)), 1), "median: x: at least 1 element")
+    REFUSED(jot_quantile(x, JOT_DIMS(0), 1.5), "quantile: q: 0..1 asked, 1.5 found")
+    REFUSED(jot_median(jot_ones(c, JOT_F32, JOT_SHAPE(2, 0)), JOT_DIMS(1)),
+            "median: x: at least 1 element")
 #undef REFUSED
     CHECK(jot_data(jot_sort(jot_ones(c, JOT_F32, JOT_SHAPE(2, 0)), 1, true)) && !jot_error(c),
           "nothing: %s", jot_message(c));

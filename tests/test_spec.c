@@ -242,15 +242,15 @@ static void
 by_expression(jot_Ctx *c)
 {
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), (float[]){2, 3}), g[2];
-    jot_Var h = jot_exp(x), t = jot_stop_fuse(jot_flip(x, JOT_DIMS(0)));
-    jot_Var y = jot_add(jot_square(h), jot_flip(t, JOT_DIMS(0)));
+    jot_Var h = jot_exp(x), t = jot_stop_fuse(jot_flip(x, JOT_INTS(0)));
+    jot_Var y = jot_add(jot_square(h), jot_flip(t, JOT_INTS(0)));
     jot_Var d = jot_array(c, JOT_F32, JOT_SHAPE(2), (float[]){1, 10});
 
     CHECK(jot_vjp(JOT_VARS(y), JOT_VARS(d), JOT_VARS(h, t), g), "%s", jot_message(c));
     equals(__LINE__, g[0], 2, jot_data(jot_cast(jot_mul(d, jot_scale(h, 2)), JOT_F64)));
     EQUALS(g[1], 10, 1);
-    t = jot_reshape(jot_flip(x, JOT_DIMS(0)), JOT_SHAPE(2, 1));
-    y = jot_pad(t, JOT_DIMS(-1, 0), JOT_DIMS(0, 1), 0);
+    t = jot_reshape(jot_flip(x, JOT_INTS(0)), JOT_SHAPE(2, 1));
+    y = jot_pad(t, JOT_INTS(-1, 0), JOT_INTS(0, 1), 0);
     d = jot_array(c, JOT_F32, JOT_SHAPE(1, 2), (float[]){5, 7});
     CHECK(jot_vjp(JOT_VARS(y), JOT_VARS(d), JOT_VARS(t, x), g), "%s", jot_message(c));
     EQUALS(g[0], 0, 5);
@@ -304,7 +304,7 @@ random_by_position(jot_Ctx *c)
     jot_seed(c, 7);
     b = jot_uniform(c, JOT_F64, JOT_SHAPE(3, 4));
     memcpy(want, jot_data(a), sizeof want);
-    equals(__LINE__, jot_slice(b, JOT_DIMS(0, 0), JOT_DIMS(1, 4), JOT_DIMS()), 4, want);
+    equals(__LINE__, jot_slice(b, JOT_INTS(0, 0), JOT_INTS(1, 4), JOT_INTS()), 4, want);
     memcpy(want, jot_data(normal), 2 * sizeof *want);
     equals(__LINE__, jot_normal(c, JOT_F64, JOT_SHAPE(2)), 2, want);
 }

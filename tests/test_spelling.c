@@ -36,7 +36,7 @@ s_linear(jot_Var *x, jot_Var *w)
 {
     *x = input(JOT_SHAPE(24, 40));
     *w = input(JOT_SHAPE(32, 40));
-    return jot_matmul(*x, jot_transpose(*w, JOT_DIMS(1, 0)));
+    return jot_matmul(*x, jot_transpose(*w, JOT_INTS(1, 0)));
 }
 
 /* Products of elements of one large space, summed by hand. */
@@ -48,7 +48,7 @@ s_listing(jot_Var *x, jot_Var *w)
     *x = input(JOT_SHAPE(40, 24));
     *w = input(JOT_SHAPE(32, 40));
     return jot_sum(jot_mul(jot_reindex(*x, space, JOT_INDEX("i2", "i0")),
-                           jot_broadcast(*w, space, JOT_DIMS(0))), JOT_DIMS(2));
+                           jot_broadcast(*w, space, JOT_INTS(0))), JOT_DIMS(2));
 }
 
 static jot_Var
@@ -325,11 +325,11 @@ test(int spell, int around, FusePolicy policy)
     CHECK(n == 1, "%s, %s: %d contractions, not 1: %s", what, how, n, jot_message(ctx));
     wrt[0] = x;
     wrt[1] = w;
-    jot_grad(loss_of(y), wrt, 2, g);
+    jot_grad(loss_of(y), jot_vars(2, wrt), g);
     n = contractions_of(what, how, 1, jot_vars(2, g), policy);
     CHECK(n == 3, "%s, %s: %d contractions backward, not 3: %s", what, how, n, jot_message(ctx));
     l = jot_add(loss_of(g[0]), loss_of(g[1]));
-    jot_grad(l, wrt, 2, h);
+    jot_grad(l, jot_vars(2, wrt), h);
     n = contractions_of(what, how, 2, jot_vars(2, h), policy);
     CHECK(n >= 7 && n <= 9, "%s, %s: %d contractions in second order, not 7 to 9: %s", what, how, n,
           jot_message(ctx));
@@ -355,7 +355,7 @@ test_chain(FusePolicy policy)
     }
     n = contractions_of("concatenations", "chain", 0, jot_vars(1, &y), policy);
     CHECK(n == 12, "concatenations: %d contractions, not 12: %s", n, jot_message(ctx));
-    jot_grad(loss_of(y), w, 12, g);
+    jot_grad(loss_of(y), jot_vars(12, w), g);
     n = contractions_of("concatenations", "chain", 1, jot_vars(12, g), policy);
     CHECK(n == 34, "concatenations: %d contractions backward, not 12 + 12 + 10: %s", n,
           jot_message(ctx));

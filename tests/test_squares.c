@@ -14,7 +14,7 @@
 static jot_Var
 transposed(jot_Var x)
 {
-    return jot_transpose(x, JOT_DIMS(1, 0));
+    return jot_transpose(x, JOT_INTS(1, 0));
 }
 
 static jot_Var
@@ -49,7 +49,7 @@ batch(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(3, 200, 300));
 
-    return jot_add(jot_transpose(x, JOT_DIMS(0, 2, 1)), some(c, dtype, JOT_SHAPE(3, 300, 200)));
+    return jot_add(jot_transpose(x, JOT_INTS(0, 2, 1)), some(c, dtype, JOT_SHAPE(3, 300, 200)));
 }
 
 /* Rows and columns of images count as one: 7 of each are squares all the same. */
@@ -58,7 +58,7 @@ images(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(32, 100, 7, 7));
 
-    return jot_add(jot_transpose(x, JOT_DIMS(0, 2, 3, 1)), some(c, dtype, JOT_SHAPE(100)));
+    return jot_add(jot_transpose(x, JOT_INTS(0, 2, 3, 1)), some(c, dtype, JOT_SHAPE(100)));
 }
 
 /* The outermost axis becomes the innermost. */
@@ -67,7 +67,7 @@ outermost(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(60, 50, 70));
 
-    return jot_add(jot_transpose(x, JOT_DIMS(2, 1, 0)), some(c, dtype, JOT_SHAPE(60)));
+    return jot_add(jot_transpose(x, JOT_INTS(2, 1, 0)), some(c, dtype, JOT_SHAPE(60)));
 }
 
 static jot_Var
@@ -269,7 +269,7 @@ test_drawn(void)
         for (int k = 0; k < 2; k++) {
             jot_Var x = some(c[k], JOT_F32, JOT_SHAPE(seed % 3 + 1, 9 * seed, 75 - 8 * seed));
 
-            y[k] = jot_add(jot_transpose(x, JOT_DIMS(0, 2, 1)),
+            y[k] = jot_add(jot_transpose(x, JOT_INTS(0, 2, 1)),
                            some(c[k], JOT_F32, JOT_SHAPE(75 - 8 * seed, 9 * seed)));
             forget_log();
             CHECK(jot_data(y[k]), "drawn %d: %s", seed, jot_message(c[k]));

@@ -95,7 +95,7 @@ run_graded(V x, V y)
 {
     V g;
 
-    if (jot_grad(jot_sum(y, JOT_ALL_DIMS), &x, 1, &g))
+    if (jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g))
         jot_run(ctx, JOT_VARS(y, g));
 }
 
@@ -177,7 +177,7 @@ pads(void)
     V x = ramp(SH(6, 50)), y = x;
 
     for (int k = 0; k < 60; k++) {
-        y = jot_pad(y, D(0, 1), D(1, 0), k + 1);
+        y = jot_pad(y, I(0, 1), I(1, 0), k + 1);
         y = k % 3 ? y : jot_sin(y);
     }
     jot_data(y);
@@ -242,7 +242,7 @@ parts(void)
     V x = ramp(SH(100, 40)), part[200];
 
     for (int k = 0; k < 200; k++)
-        part[k] = jot_slice(x, D(k % 100, 0), D(k % 100 + 1, JOT_END), D(1, 1 + k % 3));
+        part[k] = jot_slice(x, I(k % 100, 0), I(k % 100 + 1, JOT_END), I(1, 1 + k % 3));
     run_graded(x, jot_sin(jot_concat(jot_vars(200, part), 1)));
 }
 
@@ -285,8 +285,8 @@ cell(V x, V h, V w, V u)
 {
     int64_t n = jot_extent(x, 0), m = jot_extent(h, 1);
     V gates = jot_add(jot_matmul(x, w), jot_matmul(h, u));
-    V z = jot_sigmoid(jot_slice(gates, D(0, 0), D(n, m), D(1, 1)));
-    V r = jot_tanh(jot_slice(gates, D(0, m), D(n, 2 * m), D(1, 1)));
+    V z = jot_sigmoid(jot_slice(gates, I(0, 0), I(n, m), I(1, 1)));
+    V r = jot_tanh(jot_slice(gates, I(0, m), I(n, 2 * m), I(1, 1)));
 
     return jot_add(jot_mul(z, h), jot_mul(jot_offset(jot_neg(z), 1), r));
 }
@@ -299,7 +299,7 @@ recurrent(void)
 
     for (int k = 0; k < 12; k++)
         h = cell(jot_scale(ramp(SH(4, 8)), k + 1), h, w, u);
-    jot_grad(jot_sum(h, JOT_ALL_DIMS), (V[]){w, u}, 2, g);
+    jot_grad(jot_sum(h, JOT_ALL_DIMS), jot_vars(2, (V[]){w, u}), g);
     jot_run(ctx, jot_vars(2, g));
 }
 
@@ -340,14 +340,14 @@ trained(void)
 
     for (int k = 0; k < 2; k++) {
         loss = jot_cross_entropy(network(x, p), jot_array(ctx, JOT_I32, SH(4), NULL));
-        if (!jot_grad(loss, p, n, g))
+        if (!jot_grad(loss, jot_vars(n, p), g))
             return;
-        jot_step(adam, g);
+        jot_step(adam, jot_vars(n, g));
         jot_item(loss);
     }
     loss = jot_sum(jot_square(network(x, p)), JOT_ALL_DIMS);
-    jot_grad(loss, p, n, g);
-    jot_grad(jot_sum(jot_square(g[0]), JOT_ALL_DIMS), &p[3], 1, &second);
+    jot_grad(loss, jot_vars(n, p), g);
+    jot_grad(jot_sum(jot_square(g[0]), JOT_ALL_DIMS), JOT_VARS(p[3]), &second);
     jot_print_graph(ctx, JOT_VARS(second));
     jot_run(ctx, JOT_VARS(second));
 }
@@ -370,11 +370,11 @@ compiled(void)
     y = network(x, p);
     if (!jot_export_text(ctx, "net", JOT_VARS(x), JOT_VARS(y), nothing, NULL))
         return;
-    jot_grad(jot_sum(jot_square(y), JOT_ALL_DIMS), p, n, g);
-    jot_step(sgd, g);
+    jot_grad(jot_sum(jot_square(y), JOT_ALL_DIMS), jot_vars(n, p), g);
+    jot_step(sgd, jot_vars(n, g));
     f = jot_compile(ctx, JOT_VARS(x), JOT_VARS(y));
     for (int k = 0; k < 2 && jot_func_ok(f); k++)
-        jot_call(f, (const void *[]){in}, (void *[]){out});
+        jot_call(f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out)));
 }
 
 static const Row rows[] = {ROWS};

@@ -37,7 +37,7 @@ taken(jot_Ctx *c, jot_Var x, int rows, int cols, int stride, int i, int j, jot_V
     (void)c;
     if (p)
         return p[i * cols + 1 + j * stride];
-    *y = jot_relu(jot_slice(x, JOT_DIMS(0, 1), JOT_DIMS(JOT_END, JOT_END), JOT_DIMS(1, stride)));
+    *y = jot_relu(jot_slice(x, JOT_INTS(0, 1), JOT_INTS(JOT_END, JOT_END), JOT_INTS(1, stride)));
     return (void)rows, 0;
 }
 
@@ -94,14 +94,14 @@ get(const void *of, jot_DType dtype, int i)
     }
 }
 
-typedef struct { jot_Func f; const void *in[1]; void *out[1]; } Call;
+typedef struct { jot_Func f; jot_In in; jot_Out out; } Call;
 static GuardedHeap heap;
 
 static bool
 call(void *ud)
 {
     Call *t = ud;
-    return jot_call(t->f, t->in, t->out);
+    return jot_call(t->f, jot_ins(1, &t->in), jot_outs(1, &t->out));
 }
 
 /* A fault is told, and ends the program: its context is lost. */
@@ -139,7 +139,8 @@ check(jot_Ctx *c, Make *make, const char *what, jot_DType dtype, int rows, int c
     n = (int)jot_nelem(y);
     wide = (int)jot_extent(y, -1);
     out = guarded_new((size_t)n * nbytes, side, NULL);
-    t.in[0] = in, t.out[0] = out;
+    t.in = JOT_IN(in, (size_t)(rows * cols) * nbytes);
+    t.out = JOT_OUT(out, (size_t)n * nbytes);
     call_guarded(c, &t, what, stride);
     for (int i = 0; i < n; i++) {
         double want = make(c, x, rows, cols, stride, i / wide, i % wide, &y, p);

@@ -52,7 +52,7 @@ graded(jot_Var y, jot_Var x)
 {
     jot_Var g;
 
-    DO(jot_grad(V(jot_sum(y, JOT_ALL_DIMS)), &x, 1, &g));
+    DO(jot_grad(V(jot_sum(y, JOT_ALL_DIMS)), JOT_VARS(x), &g));
     DO(jot_run(c, JOT_VARS(y, g)));
 }
 
@@ -64,14 +64,14 @@ maps(void)
 {
     jot_Var x = input(JOT_SHAPE(6, 8)), y, z;
 
-    y = V(jot_slice(x, JOT_DIMS(1, 2), JOT_DIMS(3, 4), JOT_DIMS(1, 1)));
-    y = V(jot_flip(y, JOT_DIMS(1)));
+    y = V(jot_slice(x, JOT_INTS(1, 2), JOT_INTS(3, 4), JOT_INTS(1, 1)));
+    y = V(jot_flip(y, JOT_INTS(1)));
     z = V(jot_reindex_reduce(JOT_ADD, x, JOT_SHAPE(50), JOT_INDEX("i0*8+i1")));
     DO(jot_run(c, JOT_VARS(z)));
     z = V(jot_reindex_reduce(JOT_ADD, y, JOT_SHAPE(40, 9), JOT_INDEX("i0+7", "i1/2")));
     DO(jot_run(c, JOT_VARS(z)));
     y = V(jot_concat(JOT_VARS(y, V(jot_neg(y)), V(jot_exp(y))), 1));
-    graded(V(jot_pad(V(jot_tanh(y)), JOT_DIMS(1, 0), JOT_DIMS(0, 2), 0)), x);
+    graded(V(jot_pad(V(jot_tanh(y)), JOT_INTS(1, 0), JOT_INTS(0, 2), 0)), x);
 }
 
 static void
@@ -105,7 +105,7 @@ cells(void)
     jot_Var x = input(JOT_SHAPE(5, 3, 4)), w = input(JOT_SHAPE(4, 4)), h = input(JOT_SHAPE(3, 4));
 
     for (int k = 0; k < 5; k++) {
-        jot_Var at = V(jot_slice(x, JOT_DIMS(k, 0, 0), JOT_DIMS(k + 1, 3, 4), JOT_DIMS(1, 1, 1)));
+        jot_Var at = V(jot_slice(x, JOT_INTS(k, 0, 0), JOT_INTS(k + 1, 3, 4), JOT_INTS(1, 1, 1)));
 
         at = V(jot_matmul(V(jot_reshape(at, JOT_SHAPE(3, 4))), w));
         h = V(jot_tanh(V(jot_add(at, V(jot_matmul(h, w))))));
@@ -126,8 +126,8 @@ trained(void)
     o = jot_adam(jot_vars(2, p), .1, .9, .99, 1e-8);
     said(jot_optim_ok(o), "jot_adam");
     y = V(jot_mse(V(jot_linear(x, p[0], p[1])), V(jot_zeros(c, JOT_F32, JOT_SHAPE(4, 4)))));
-    DO(jot_grad(y, p, 2, g));
-    DO(jot_step(o, g));
+    DO(jot_grad(y, jot_vars(2, p), g));
+    DO(jot_step(o, jot_vars(2, g)));
     DO(jot_run(c, JOT_VARS(y)));
 }
 
@@ -145,13 +145,14 @@ scopes(void)
     for (int k = 0; k < 20; k++)
         jot_push(c);
     if (going && jot_error(c)) { /* some push */
-        CHECK(!jot_ok(jot_add(x, x)) && !jot_step(o, &x), "%ld: made in no scope", refused);
+        CHECK(!jot_ok(jot_add(x, x)) && !jot_step(o, JOT_VARS(x)), "%ld: made in no scope",
+              refused);
         jot_clear(c);
         CHECK(!jot_ok(jot_add(x, x)) && jot_error(c), "%ld: made in no scope", refused);
     }
     going = going && !jot_error(c);
     y = V(jot_add(x, x));
-    DO(jot_step(o, &x));
+    DO(jot_step(o, JOT_VARS(x)));
     y = V(jot_mul(y, y));
     for (int k = 0; k < 20; k++)
         jot_pop(c);
@@ -175,7 +176,7 @@ functions(void)
     f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
     said(jot_func_ok(f), "jot_compile");
     for (int k = 0; k < 2; k++) {
-        DO(jot_call(f, (const void *[]){in}, (void *[]){out}));
+        DO(jot_call(f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out))));
         DO(jot_call_vars(f, JOT_VARS(x), &z));
     }
 }
@@ -194,7 +195,7 @@ evaluated(void)
     DO(jot_fetch(y, got, NULL));
     DO(jot_poll(c));
     DO(jot_data(V(jot_sum(y, JOT_DIMS(0)))) != NULL);
-    DO(jot_set(x, NULL));
+    DO(jot_set(x, NULL, 12 * sizeof(float)));
     DO(jot_assign_all(JOT_VARS(x, y), JOT_VARS(V(jot_neg(y)), V(jot_neg(x)))));
     DO(jot_print_graph(c, JOT_VARS(x)));
     y = V(jot_sum(x, JOT_ALL_DIMS));

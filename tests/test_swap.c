@@ -36,7 +36,7 @@ train(jot_Ctx *c, float *loss, float *w)
         for (i = 0; i < LAYERS; i++)
             y = jot_tanh(jot_matmul(y, param[i]));
         y = jot_mean(jot_square(jot_sub(y, x)), JOT_ALL_DIMS);
-        jot_grad(y, param, LAYERS, grad);
+        jot_grad(y, jot_vars(LAYERS, param), grad);
         for (i = 0; i < LAYERS; i++) {
             jot_assign(speed[i], jot_add(jot_scale(speed[i], 0.9), grad[i]));
             jot_assign(param[i], jot_sub(param[i], jot_scale(speed[i], 0.5)));
@@ -106,7 +106,7 @@ drawn_value(jot_Var a, jot_Var b)
     case 0: return jot_tanh(jot_matmul(a, b));
     case 1: return jot_stop_fuse(jot_scale(jot_add(a, b), 0.5));
     case 2: return jot_softmax(jot_scale(a, 3), draw(2));
-    case 3: return jot_mul(jot_transpose(a, JOT_DIMS(1, 0)), b);
+    case 3: return jot_mul(jot_transpose(a, JOT_INTS(1, 0)), b);
     case 4: return jot_stop_fuse(jot_sub(jot_square(a), jot_square(b)));
     default: return jot_tanh(jot_sub(a, jot_mean(b, JOT_DIMS(draw(2)))));
     }
@@ -130,7 +130,7 @@ drawn_steps(jot_Ctx *c, uint64_t seed, float *to)
             v[i] = i < 3 ? w[i] : drawn_value(v[draw(i)], v[i - 1 - draw(i < 5 ? i : 5)]);
         loss = jot_add(jot_mean(jot_square(v[DRAWN_VALUES - 1]), JOT_ALL_DIMS),
                        jot_mean(jot_mul(v[DRAWN_VALUES - 2], w[draw(3)]), JOT_ALL_DIMS));
-        jot_grad(loss, w, 3, grad);
+        jot_grad(loss, jot_vars(3, w), grad);
         for (int i = 0; i < 3; i++)
             jot_assign(w[i], jot_sub(w[i], jot_scale(grad[i], 0.5)));
         jot_run(c, JOT_NONE_VARS);

@@ -69,8 +69,8 @@ test_tails(void)
         jot_Var x = jot_array(c, JOT_F64, JOT_SHAPE(6), t[k].x), g, h;
         const double *got, *second;
 
-        CHECK(jot_grad(jot_sum(t[k].of(x), JOT_ALL_DIMS), &x, 1, &g) &&
-              jot_grad(jot_sum(g, JOT_ALL_DIMS), &x, 1, &h), "%s", jot_message(c));
+        CHECK(jot_grad(jot_sum(t[k].of(x), JOT_ALL_DIMS), JOT_VARS(x), &g) &&
+              jot_grad(jot_sum(g, JOT_ALL_DIMS), JOT_VARS(x), &h), "%s", jot_message(c));
         got = jot_data(g);
         second = jot_data(h);
         for (int i = 0; got && second && i < 6; i++) {

@@ -73,11 +73,11 @@ build(jot_Ctx *c, jot_Var *out)
     int n = 0;
 
     out[n++] = jot_relu(jot_matmul(a, b));
-    out[n++] = jot_matmul(jot_transpose(b, JOT_DIMS(1, 0)), jot_transpose(a, JOT_DIMS(1, 0)));
+    out[n++] = jot_matmul(jot_transpose(b, JOT_INTS(1, 0)), jot_transpose(a, JOT_INTS(1, 0)));
     x = xw[0] = image(c, 2, 29, 9, 7, 2);
     w = xw[1] = image(c, 35, 29, 3, 3, 3);
     y = out[n++] = jot_conv2d(x, w, &one);
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, xw), g);
     out[n++] = g[0];
     out[n++] = g[1];
     out[n++] = jot_conv2d(x, w, &two);
@@ -93,7 +93,7 @@ build(jot_Ctx *c, jot_Var *out)
     xw[0] = image(c, 2, 6, 21, 39, 12);
     xw[1] = image(c, 6, 1, 3, 3, 13);
     y = out[n++] = jot_conv2d(xw[0], xw[1], &each);
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, xw), g);
     out[n++] = g[0];
     out[n++] = g[1];
     /* capsules: a product of matrices for each tap; a sum over two axes that lie the other way */
@@ -119,11 +119,11 @@ build(jot_Ctx *c, jot_Var *out)
     xw[0] = shaped(c, JOT_SHAPE(2, 40, 24, 25), 23);
     xw[1] = shaped(c, JOT_SHAPE(48, 40, 3, 3), 24);
     y = out[n++] = jot_conv2d(xw[0], xw[1], &one);
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), xw, 2, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, xw), g);
     out[n++] = g[1];
     /* rows far apart are packed by columns, a block of rows by more than one vector */
     x = shaped(c, JOT_SHAPE(37, 243), 25);
-    out[n++] = jot_matmul(jot_transpose(x, JOT_DIMS(1, 0)), x);
+    out[n++] = jot_matmul(jot_transpose(x, JOT_INTS(1, 0)), x);
     return n;
 }
 

@@ -26,13 +26,13 @@ build(jot_Ctx *c, jot_Var *out)
     out[n++] = jot_sum(x, JOT_DIMS(1));
     out[n++] = jot_softmax(x, 1);
     out[n++] = jot_softmax(x, 0);
-    out[n++] = jot_matmul(jot_transpose(x, JOT_DIMS(1, 0)), x);
-    out[n++] = jot_argmax(x, 1);
+    out[n++] = jot_matmul(jot_transpose(x, JOT_INTS(1, 0)), x);
+    out[n++] = jot_argmax(x, JOT_DIMS(1));
     in[0] = jot_array(c, JOT_F32, JOT_SHAPE(3, 4, 33, 29), numbers);
     in[1] = w = jot_array(c, JOT_F32, JOT_SHAPE(6, 4, 3, 3), numbers + 99);
     y = jot_conv2d(in[0], w, &how);
     out[n++] = y;
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 2, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(2, in), g);
     out[n++] = g[0];
     out[n++] = g[1];
     out[n++] = jot_uniform(c, JOT_F32, JOT_SHAPE(N, M));
@@ -40,7 +40,8 @@ build(jot_Ctx *c, jot_Var *out)
     for (int i = 0; i < WIDE; i++)
         rows[i] = i * 37 % LONG;
     y = jot_take(in[0], jot_array(c, JOT_I64, JOT_SHAPE(WIDE), rows), 0);
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 1, out + n++); /* rows added, some twice */
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(1, in),
+             out + n++); /* rows added, some twice */
     return n;
 }
 
@@ -59,7 +60,7 @@ build_pairs(jot_Ctx *c, jot_Var *out)
     high = jot_sub(jot_minimum(jot_add(v[1], v[3]), jot_add(v[5], v[7])), jot_maximum(v[1], v[5]));
     area = jot_mul(jot_relu(low), jot_relu(high));
     out[0] = jot_sum(jot_div(area, jot_offset(jot_mul(area, area), 2)), JOT_ALL_DIMS);
-    jot_grad(out[0], v, 8, out + 1);
+    jot_grad(out[0], jot_vars(8, v), out + 1);
     return 9;
 }
 
@@ -79,8 +80,8 @@ build_large(jot_Ctx *c, jot_Var *out)
     out[n++] = jot_div(x, jot_offset(all, 1000));
     out[n++] = jot_sum(x, JOT_DIMS(0));
     out[n++] = jot_max(x, JOT_ALL_DIMS);
-    out[n++] = jot_argmax(jot_reshape(x, JOT_SHAPE(LONG * WIDE)), 0);
-    out[n++] = jot_argmax(x, 0);
+    out[n++] = jot_argmax(jot_reshape(x, JOT_SHAPE(LONG * WIDE)), JOT_DIMS(0));
+    out[n++] = jot_argmax(x, JOT_DIMS(0));
     out[n++] = jot_mean(jot_tanh(x), JOT_ALL_DIMS);
     out[n++] = jot_softmax(jot_reshape(x, JOT_SHAPE(LONG * WIDE)), 0);
     out[n++] = jot_sum(jot_cast(jot_gt(x, jot_full(c, JOT_F32, JOT_SHAPE(), 0)), JOT_I32),
@@ -92,7 +93,7 @@ build_large(jot_Ctx *c, jot_Var *out)
                                   &out[n + 1], &out[n + 2]);
     n += 3;
     y = jot_tanh(jot_linear(in[0], in[1], in[2]));
-    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), in, 3, g);
+    jot_grad(jot_sum(jot_mul(y, y), JOT_ALL_DIMS), jot_vars(3, in), g);
     out[n++] = g[0];
     out[n++] = g[1];
     out[n++] = g[2];

@@ -55,7 +55,7 @@ test_compared(void)
         jot_push(c);
         g = jot_group_norm(v, 4, scale, jot_zeros(c, JOT_F32, JOT_SHAPE(16)), 1e-5);
         g = jot_sum(jot_square(jot_max_pool(jot_silu(g), &half)), JOT_ALL_DIMS);
-        jot_grad(g, &v, 1, &g);
+        jot_grad(g, JOT_VARS(v), &g);
         d = jot_data(g);
         for (int k = 0; d && k < N; k++) {
             float off = d[k] - first[k];
@@ -107,7 +107,8 @@ shape_step(jot_Ctx *c, jot_Var w, int rows, int columns)
     x = jot_scale(jot_offset(jot_iota(c, JOT_F32, JOT_SHAPE(rows, 5), 0), 1), 0.01);
     y = jot_matmul(jot_sigmoid(jot_matmul(x, w)), jot_full(c, JOT_F32, JOT_SHAPE(7, columns), .5));
     loss = jot_mean(jot_square(y), JOT_ALL_DIMS);
-    value = jot_grad(loss, &w, 1, &g) ? jot_item(jot_add(loss, jot_sum(g, JOT_ALL_DIMS))) : NAN;
+    value = jot_grad(loss, JOT_VARS(w), &g) ? jot_item(jot_add(loss,
+                                                               jot_sum(g, JOT_ALL_DIMS))) : NAN;
     jot_pop(c);
     return value;
 }
@@ -175,7 +176,7 @@ image_step(jot_Ctx *c, const jot_Var *w, int batch, double rate)
     y = jot_relu(jot_matmul(jot_reshape(y, JOT_SHAPE(batch, -1)), w[2]));
     y = jot_matmul(y, w[3]);
     loss = jot_mean(jot_square(jot_log_softmax(y, 1)), JOT_ALL_DIMS);
-    ok = jot_grad(loss, w, 4, g);
+    ok = jot_grad(loss, jot_vars(4, w), g);
     for (k = 0; k < 4; k++)
         ok = ok && jot_assign(w[k], jot_sub(w[k], jot_scale(g[k], rate)));
     value = ok ? jot_item(loss) : NAN;
@@ -249,7 +250,7 @@ deep_step(jot_Ctx *c, jot_Var w, jot_Var x, int deep, double rate)
     while (deep--)
         h = jot_tanh(jot_matmul(jot_scale(h, rate), w));
     loss = jot_sum(jot_mul(h, h), JOT_ALL_DIMS);
-    ok = jot_grad(loss, &w, 1, &g);
+    ok = jot_grad(loss, JOT_VARS(w), &g);
     value = ok ? jot_item(jot_add(loss, jot_sum(g, JOT_ALL_DIMS))) : NAN;
     jot_pop(c);
     return value;
@@ -476,7 +477,7 @@ test_late(void)
     x = jot_param_of(jot_ones(c, JOT_F32, JOT_SHAPE(N, N)));
     CHECK(jot_run(c, JOT_VARS(x)), "%s", jot_message(c));
     y = jot_matmul(x, x);
-    CHECK(jot_item(jot_slice(y, JOT_DIMS(0, 0), JOT_DIMS(1, 1), JOT_DIMS(1, 1))) == N, "%s",
+    CHECK(jot_item(jot_slice(y, JOT_INTS(0, 0), JOT_INTS(1, 1), JOT_INTS(1, 1))) == N, "%s",
           jot_message(c));
     CHECK(!jot_stats(c).swaps, "%d swaps", (int)jot_stats(c).swaps);
     CHECK(!strstr(logged, "did not come to an end"), "log: %s", logged);
@@ -514,7 +515,7 @@ test_code(void)
 {
     const char *name = "x";
     jot_Ctx *c = open_with("cpu", "", 0);
-    jot_CodeOut out = {"y", JOT_F32, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_Code code;
     jot_Var x = jot_full(c, JOT_F32, JOT_SHAPE(3), 2), y = {0};
 

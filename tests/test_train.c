@@ -107,7 +107,7 @@ check_optimiser(const char *backend, Kind kind)
         grad = jot_mul(jot_sub(jot_mul(v, jot_array(c, JOT_F64, JOT_SHAPE(N), a)),
                                jot_array(c, JOT_F64, JOT_SHAPE(N), b)),
                        jot_array(c, JOT_F64, JOT_SHAPE(N), a));
-        CHECK(jot_step(o, &grad), "%s: %s", names[kind], jot_message(c));
+        CHECK(jot_step(o, JOT_VARS(grad)), "%s: %s", names[kind], jot_message(c));
         for (int i = 0; i < N; i++)
             g[i] = (p[i] * a[i] - b[i]) * a[i];
         formula(kind, t, p, s, u, g);
@@ -145,7 +145,7 @@ check_launch(void)
         for (int k = 0; k < PARAMS; k++)
             g[k] = jot_ones(c, JOT_F32, jot_shape(p[k]));
         jot_run(c, jot_vars(PARAMS, g));
-        CHECK(jot_step(o, g), "%s", jot_message(c));
+        CHECK(jot_step(o, jot_vars(PARAMS, g)), "%s", jot_message(c));
         before = jot_stats(c).kernels_run;
         jot_run(c, jot_vars(PARAMS, p));
         CHECK(jot_stats(c).kernels_run - before <= 3, "%d launches: %s",
@@ -166,16 +166,17 @@ check_clipping(const char *backend)
 
     g[0] = jot_array(c, JOT_F32, JOT_SHAPE(2), x);
     g[1] = jot_array(c, JOT_F32, JOT_SHAPE(1), y);
-    norm = jot_clip_grad_norm(g, 2, 6.5);
+    norm = jot_clip_grad_norm(jot_vars(2, g), 6.5, g);
     CHECK(jot_item(norm) == 13, "norm %g: %s", jot_item(norm), jot_message(c));
     CHECK(fabs(jot_item(g[1]) - 6) < 1e-5 && fabs(((const float *)jot_data(g[0]))[0] - 1.5) < 1e-5,
           "clipped: %g", jot_item(g[1]));
-    other = jot_clip_grad_norm(g, 2, 100);
+    other = jot_clip_grad_norm(jot_vars(2, g), 100, g);
     CHECK(fabs(jot_item(other) - 6.5) < 1e-5 && fabs(jot_item(g[1]) - 6) < 1e-5, "short enough: %g",
           jot_item(g[1]));
-    CHECK(jot_clip_grad_value(g, 2, 2) && jot_item(g[1]) == 2
+    CHECK(jot_clip_grad_value(jot_vars(2, g), 2, g) && jot_item(g[1]) == 2
           && fabs(((const float *)jot_data(g[0]))[0] - 1.5) < 1e-5, "%s", jot_message(c));
-    CHECK(!jot_ok(jot_clip_grad_norm(g, 2, -1)) && strstr(jot_message(c), "most: at least 0"), "%s",
+    CHECK(!jot_ok(jot_clip_grad_norm(jot_vars(2, g), -1, g))
+          && strstr(jot_message(c), "most: at least 0"), "%s",
           jot_message(c));
     jot_close(c);
 }
@@ -236,19 +237,19 @@ check_rates(void)
 /* ---- checked gradients ---- */
 
 static jot_Var
-right(void *user, const jot_Var *in)
+right(void *user, jot_Vars in)
 {
     (void)user;
-    return jot_tanh(jot_matmul(in[0], in[1]));
+    return jot_tanh(jot_matmul(in.v[0], in.v[1]));
 }
 
 /* Its gradient is told twice as large as it is. */
 static jot_Var
-wrong(void *user, const jot_Var *in)
+wrong(void *user, jot_Vars in)
 {
-    jot_Var twice = jot_scale(in[0], 2);
+    jot_Var twice = jot_scale(in.v[0], 2);
     (void)user;
-    return jot_sub(twice, jot_stop_grad(in[0]));
+    return jot_sub(twice, jot_stop_grad(in.v[0]));
 }
 
 static void

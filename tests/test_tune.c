@@ -103,7 +103,7 @@ program(jot_Ctx *c, int which)
                           jot_reshape(numbers(c, 8, 27), JOT_SHAPE(8, 3, 3, 3)), NULL);
     if (which == 1)
         return jot_matmul(x, numbers(c, COLUMNS, INNER));
-    return jot_add(jot_transpose(x, JOT_DIMS(1, 0)), numbers(c, COLUMNS, ROWS));
+    return jot_add(jot_transpose(x, JOT_INTS(1, 0)), numbers(c, COLUMNS, ROWS));
 }
 
 static float expected[3][8 * ROWS * COLUMNS];

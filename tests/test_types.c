@@ -99,7 +99,7 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
             m = jot_mod(a, jot_full_int(c, t, JOT_SHAPE(), 100));
 
         name[n] = names[i];
-        out[n] = jot_reduce((jot_ReduceOp)i, m, JOT_ALL_DIMS, false);
+        out[n] = jot_reduce((jot_ReduceOp)i, m, JOT_ALL_DIMS);
         n += jot_ok(out[n]);
         jot_clear(c);
     }
@@ -114,7 +114,7 @@ build(jot_Ctx *c, jot_DType t, jot_Var *out, const char **name)
     n += jot_ok(out[n]);
     jot_clear(c);
     name[n] = "argmax";
-    out[n] = jot_argmax(a, 0);
+    out[n] = jot_argmax(a, JOT_DIMS(0));
     n += jot_ok(out[n]);
     jot_clear(c);
     return n;

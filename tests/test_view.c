@@ -89,7 +89,7 @@ recurrent(jot_Ctx *c, int n, jot_Var *out)
         h = jot_add(m, jot_mul(z, jot_sub(h, m)));
     }
     out[0] = h;
-    jot_grad(jot_sum(jot_square(h), JOT_ALL_DIMS), p, 6, out + 1);
+    jot_grad(jot_sum(jot_square(h), JOT_ALL_DIMS), jot_vars(6, p), out + 1);
     return 7;
 }
 

@@ -7,7 +7,8 @@
  *
  * The compositions of core.h and nn.h are batched by tests/ref/cases.h.
  *
- * Guards: ops/transform/vmap.c, ops/transform/examples.c, ops/transform/again.c, ops/index/walk.c. */
+ * Guards: ops/transform/vmap.c, ops/transform/examples.c, ops/transform/again.c,
+ * ops/index/walk.c. */
 #include <ctype.h>
 #include "tests/hooks.h"
 #include "tests/machines.h"
@@ -199,7 +200,7 @@ running(V x, V w)
         "double sum = 0;\nfor (jot_i64 k = 0; k < x_n; k++) { sum += x[k]; dw[k] = dy[k] * sum; }"};
     static int n;
     V in[2] = {x, w}, y;
-    jot_CodeOut out = {"y", JOT_F64, {0, NULL}, 0};
+    jot_CodeOut out = {.name = "y", .like = "x"};
     jot_Code code;
 
     memset(&code, 0, sizeof code);
@@ -244,22 +245,25 @@ test_code(const char *backend, bool gradients)
         if (gradients)
             jot_grad(jot_sum(jot_sin(one[0]), JOT_ALL_DIMS), jot_vars(2, by), one + 1);
         for (k = 0; k < n; k++)
-            CHECK(apart(part(ys[k], i, 0), one[k]) < 1e-14, "%s: example %d, result %d: %s", backend,
-                  i, k, jot_message(c));
+            CHECK(apart(part(ys[k], i, 0), one[k]) < 1e-14, "%s: example %d, result %d: %s",
+                  jot_backend(c), i, k, jot_message(c));
         for (j = 0; j < 3; j++) {
             one[0] = running(xi, by[1] = part(ws, j, 0));
             if (gradients)
                 jot_grad(jot_sum(jot_sin(one[0]), JOT_ALL_DIMS), jot_vars(2, by), one + 1);
             for (k = 0; k < n; k++)
                 CHECK(apart(part(part(yss[k], j, 0), i, 0), one[k]) < 1e-14,
-                      "%s: example %d of %d, result %d: %s", backend, i, j, k, jot_message(c));
+                      "%s: example %d of %d, result %d: %s", jot_backend(c), i, j, k,
+                      jot_message(c));
         }
     }
     if (gradients) { /* the one that all share is given the sum */
         jot_grad(jot_sum(jot_sin(ys[0]), JOT_ALL_DIMS), JOT_VARS(w), g);
-        CHECK(apart(g[0], jot_sum(ys[2], JOT_DIMS(0))) < 1e-13, "%s: %s", backend, jot_message(c));
+        CHECK(apart(g[0], jot_sum(ys[2], JOT_DIMS(0))) < 1e-13, "%s: %s", jot_backend(c),
+              jot_message(c));
         jot_grad(jot_sum(jot_sin(yss[0]), JOT_ALL_DIMS), JOT_VARS(ws), g);
-        CHECK(apart(g[0], jot_sum(yss[2], JOT_DIMS(1))) < 1e-13, "%s: %s", backend, jot_message(c));
+        CHECK(apart(g[0], jot_sum(yss[2], JOT_DIMS(1))) < 1e-13, "%s: %s", jot_backend(c),
+              jot_message(c));
     }
     jot_close(c);
 }
@@ -282,7 +286,6 @@ test_refused(void)
     jot_Vmap out = {{0, NULL}, JOT_INTS(2), false}, two = {JOT_INTS(0, 0), {0, NULL}, false};
     jot_Vmap in = {JOT_INTS(1), {0, NULL}, false}, none = {JOT_INTS(JOT_UNBATCHED), {0, NULL},
                                                              false};
-    int64_t ones[JOT_MAX_RANK] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
 
     refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x), JOT_VARS(x), NULL, &z), z, JOT_ESHAPE,
             "but for axis 0");
@@ -313,8 +316,8 @@ test_refused(void)
     refused(c, jot_vmap(JOT_VARS(jot_mul(p, x)), JOT_VARS(x), JOT_VARS(xs), NULL, &z), z, JOT_EUSE,
             "scale");
     y = jot_exp(jot_reshape(x, JOT_SHAPE(3, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1)));
-    refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x), JOT_VARS(xs), NULL, &z), z, JOT_ESHAPE, "rank 17");
-    (void)ones;
+    refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x), JOT_VARS(xs), NULL, &z), z, JOT_ESHAPE,
+            "rank 17");
     jot_close(c);
 }
 
@@ -449,7 +452,9 @@ scribe_hand(const Hand *h, const Posed *m, bool by_vmap, Notes *notes)
     } else
         y = h->build(all);
     g[0] = y;
-    CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), jot_vars(n - h->index, all + h->index), g + 1), "%s: %s", h->name, jot_message(c));
+    CHECK(jot_grad(jot_sum(jot_mul(y, jot_sin(y)), JOT_ALL_DIMS), 
+                   jot_vars(n - h->index, all + h->index), g + 1), "%s: %s", h->name,
+          jot_message(c));
     for (k = 0; k < n - h->index + 1; k++) /* one after the other: in the same order */
         CHECK(jot_run(c, jot_vars(1, g + k)), "%s: %s", h->name, jot_message(c));
     jot_close(c);
@@ -603,9 +608,9 @@ test_drawn(uint32_t seed, const char *backend)
             one[k] = k && shared ? in[k] : jot_stop_fuse(part(xs[k], e, (int)axes[k]));
         drawn_program(seed, one, want);
         for (k = 0; k < n && jot_ok(ys[k]); k++)
-            CHECK(apart(part(ys[k], e, (int)out[k]), want[k]) < 1e-11, "seed %u, example %d, result "
-                  "%d off by %g: %s", seed, e, k, apart(part(ys[k], e, (int)out[k]), want[k]),
-                  jot_message(c));
+            CHECK(apart(part(ys[k], e, (int)out[k]), want[k]) < 1e-11, "seed %u, example %d, "
+                  "result %d off by %g: %s", seed, e, k,
+                  apart(part(ys[k], e, (int)out[k]), want[k]), jot_message(c));
     }
     jot_close(c);
 }

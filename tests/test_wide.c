@@ -50,8 +50,8 @@ shifted(jot_Ctx *c, jot_DType dtype)
 {
     jot_Var x = some(c, dtype, JOT_SHAPE(500, 1028));
 
-    return jot_add(jot_slice(x, JOT_DIMS(0, 0), JOT_DIMS(500, 1024), JOT_DIMS(1, 1)),
-                   jot_slice(x, JOT_DIMS(0, 1), JOT_DIMS(500, 1025), JOT_DIMS(1, 1)));
+    return jot_add(jot_slice(x, JOT_INTS(0, 0), JOT_INTS(500, 1024), JOT_INTS(1, 1)),
+                   jot_slice(x, JOT_INTS(0, 1), JOT_INTS(500, 1025), JOT_INTS(1, 1)));
 }
 
 static jot_Var
@@ -75,8 +75,8 @@ long_chain(jot_Ctx *c, jot_DType dtype)
 static jot_Var
 long_apart(jot_Ctx *c, jot_DType dtype)
 {
-    return jot_scale(jot_slice(some(c, dtype, JOT_SHAPE(1001, 3000)), JOT_DIMS(0, 0),
-                               JOT_DIMS(1001, 3000), JOT_DIMS(1, 2)), 2);
+    return jot_scale(jot_slice(some(c, dtype, JOT_SHAPE(1001, 3000)), JOT_INTS(0, 0),
+                               JOT_INTS(1001, 3000), JOT_INTS(1, 2)), 2);
 }
 
 static jot_Var

@@ -52,7 +52,7 @@ gradient(Round *r, jot_Var y, jot_Var x)
     jot_Var w = filled(r, jot_dtype(y), jot_ints(shape.n - less, shape.v + less)), loss, g;
 
     loss = jot_sum(jot_mul(y, draw(r, 3) ? w : jot_exp(w)), JOT_ALL_DIMS);
-    jot_grad(loss, &x, 1, &g);
+    jot_grad(loss, JOT_VARS(x), &g);
     return g;
 }
 
@@ -168,7 +168,7 @@ windows(Round *r, jot_Var x, int dim)
     index[dim] = at;
     x = jot_reindex_ex(x, jot_ints(rank + 1, shape), jot_strs(rank, index), JOT_NONE_STRS,
                        draw(r, 2) ? outside : draw(r, 5) - 2, JOT_NONE_VARS);
-    return jot_reduce(op, x, JOT_DIMS(rank), false);
+    return jot_reduce(op, x, JOT_DIMS(rank));
 }
 
 /* Windows of windows along drawn dimensions, some of one element; sums along dimensions that stay;
@@ -288,7 +288,7 @@ test_refused(const char *backend)
         config.hooks.ud = &heap;
         r.c = jot_open(&config);
         x = filled(&r, JOT_F32, JOT_SHAPE(2, 2, 9, 17));
-        jot_grad(jot_sum(jot_square(jot_max_pool2d(x, &p)), JOT_ALL_DIMS), &x, 1, &g);
+        jot_grad(jot_sum(jot_square(jot_max_pool2d(x, &p)), JOT_ALL_DIMS), JOT_VARS(x), &g);
         heap.countdown = n;
         ok = jot_run(r.c, jot_vars(1, &g));
         done = heap.countdown > 0;

@@ -94,14 +94,14 @@ tile_build(jot_Ctx *c, const TileCase *t, jot_Var *out)
     a = t->also == 'p' ? jot_relu(jot_add(in[0], jot_scale(in[0], 0.5))) : in[0];
     b = in[1];
     if (t->kind == 't')
-        a = jot_transpose(a, JOT_DIMS(1, 0));
+        a = jot_transpose(a, JOT_INTS(1, 0));
     if (t->kind == 'u')
-        b = jot_transpose(b, JOT_DIMS(1, 0));
+        b = jot_transpose(b, JOT_INTS(1, 0));
     y = t->kind == 'c' ? jot_conv2d(a, b, &conv) : jot_matmul(a, b);
     if (t->also == 'e')
         y = jot_relu(jot_add(jot_scale(y, 0.25), jot_sin(y)));
     out[0] = jot_cast(y, JOT_F64);
-    if (!jot_grad(jot_sum(jot_mul(y, jot_cos(y)), JOT_ALL_DIMS), in, 2, out + 1))
+    if (!jot_grad(jot_sum(jot_mul(y, jot_cos(y)), JOT_ALL_DIMS), jot_vars(2, in), out + 1))
         return 0;
     out[1] = jot_cast(out[1], JOT_F64);
     out[2] = jot_cast(out[2], JOT_F64);

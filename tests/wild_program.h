@@ -6,7 +6,8 @@
  *
  * A program is drawn once (tests/wild_draw.h, tests/wild_nets.h) and then built as often as there
  * are ways to run it. Every call is one row of WILD_CALLS: its name and, for the printer, its
- * arguments:  v operand  V all that are left  D list  i integer  f number  t dtype  x texts. */
+ * arguments:  v operand  V all that are left  D list  R dimensions  K dimensions that an
+ * integer keeps  i integer  f number  t dtype  x texts. */
 #ifndef JOT_TEST_WILD_PROGRAM_H
 #define JOT_TEST_WILD_PROGRAM_H
 #include "core.h"
@@ -53,12 +54,12 @@ enum { CALLS = 120, VARS = 180, OPERANDS = 12, RESULTS = 6, OUTPUTS = 12, LISTS 
     X(ONE_HOT, "jot_one_hot(%v, %i, %t)") \
     X(REINDEX, "jot_reindex_ex(%v, %D, %x, %x, %f, %V)") \
     X(SCATTER, "jot_reindex_reduce_ex(%i, %v, %D, %x, %x, %V)") \
-    X(REDUCE, "jot_reduce(%i, %v, %D, %i)") \
-    X(VARIANCE, "jot_variance(%v, %D)") \
-    X(ANY, "jot_any(%v, %D)") \
-    X(ALL, "jot_all(%v, %D)") \
-    X(ARGMAX, "jot_argmax(%v, %i)") \
-    X(ARGMIN, "jot_argmin(%v, %i)") \
+    X(REDUCE, "jot_reduce(%i, %v, %K)") \
+    X(VARIANCE, "jot_variance(%v, %R)") \
+    X(ANY, "jot_any(%v, %R)") \
+    X(ALL, "jot_all(%v, %R)") \
+    X(ARGMAX, "jot_argmax(%v, JOT_DIMS(%i))") \
+    X(ARGMIN, "jot_argmin(%v, JOT_DIMS(%i))") \
     X(MATMUL, "jot_matmul(%v, %v)") \
     X(CONV, "jot_conv2d(%v, %v, &(jot_Conv){{%i, %i}, {%i, %i}, {%i, %i}, %i})") \
     X(MAX_POOL, "jot_max_pool2d(%v, &(jot_Pool){{%i, %i}, {%i, %i}, {%i, %i}})") \
@@ -175,6 +176,12 @@ ints_of(const Call *k, int at)
     return jot_ints(k->list[at].n, k->list[at].v);
 }
 
+static jot_Dims
+dims_of(const Call *k, bool keep)
+{
+    return jot_dims(k->list[0].n, k->list[0].v, keep);
+}
+
 static jot_Strs
 strs_of(const Call *k, int conditions, const char **s)
 {
@@ -214,12 +221,12 @@ build_form(jot_Ctx *c, const Call *k, const jot_Var *v)
                                      strs_of(k, 0, s[0]), strs_of(k, 1, s[1]),
                                      jot_vars(k->nin - 1, v + 1));
     case C_REDUCE:
-        return jot_reduce((jot_ReduceOp)k->num[0], v[0], ints_of(k, 0), k->num[1] != 0);
-    case C_VARIANCE: return jot_variance(v[0], ints_of(k, 0));
-    case C_ANY: return jot_any(v[0], ints_of(k, 0));
-    case C_ALL: return jot_all(v[0], ints_of(k, 0));
-    case C_ARGMAX: return jot_argmax(v[0], (int)k->num[0]);
-    case C_ARGMIN: return jot_argmin(v[0], (int)k->num[0]);
+        return jot_reduce((jot_ReduceOp)k->num[0], v[0], dims_of(k, k->num[1] != 0));
+    case C_VARIANCE: return jot_variance(v[0], dims_of(k, false));
+    case C_ANY: return jot_any(v[0], dims_of(k, false));
+    case C_ALL: return jot_all(v[0], dims_of(k, false));
+    case C_ARGMAX: return jot_argmax(v[0], JOT_DIMS((int)k->num[0]));
+    case C_ARGMIN: return jot_argmin(v[0], JOT_DIMS((int)k->num[0]));
     default: return jot_raise(c, JOT_EUSE, "no call %d", k->kind);
     }
 }
@@ -296,7 +303,7 @@ build_call(jot_Ctx *c, const Call *k, const jot_Var *v, jot_Var *out, WildRun *r
     bool ok;
 
     switch (k->kind) {
-    case C_GRAD: return jot_grad(v[0], v + 1, k->nin - 1, out);
+    case C_GRAD: return jot_grad(v[0], jot_vars(k->nin - 1, v + 1), out);
     case C_VJP:
         return jot_vjp(jot_vars(1, v), jot_vars(1, v + 1), jot_vars(k->nin - 2, v + 2), out);
     case C_BATCH_NORM:
@@ -309,7 +316,7 @@ build_call(jot_Ctx *c, const Call *k, const jot_Var *v, jot_Var *out, WildRun *r
     case C_ADAM:
         optim = k->kind == C_SGD ? jot_sgd(jot_vars(k->nin / 2, v), k->f[0], k->f[1], k->f[2])
                                  : jot_adam(jot_vars(k->nin / 2, v), k->f[0], .9, .99, k->f[1]);
-        ok = jot_step(optim, v + k->nin / 2);
+        ok = jot_step(optim, jot_vars(k->nin / 2, v + k->nin / 2));
         jot_optim_free(optim);
         return ok;
     case C_RUN: return run ? run(user, c, jot_vars(k->nin, v)) : jot_run(c, jot_vars(k->nin, v));
@@ -345,9 +352,9 @@ static const char *const call_text[CALL_KINDS] = {
 };
 
 static void
-print_list(FILE *to, const List *l)
+print_list(FILE *to, const char *name, const List *l)
 {
-    fprintf(to, "JOT_DIMS(");
+    fprintf(to, "%s(", name);
     for (int d = 0; d < l->n; d++)
         fprintf(to, l->v[d] == JOT_END ? "%sJOT_END" : "%s%lld", d ? ", " : "",
                 (long long)l->v[d]);
@@ -381,7 +388,9 @@ print_call(FILE *to, const Call *k)
         }
         switch (*++s) {
         case 'v': fprintf(to, "v%d", k->in[v++]); break;
-        case 'D': print_list(to, &k->list[d++]); break;
+        case 'D': print_list(to, "JOT_INTS", &k->list[d++]); break;
+        case 'R': print_list(to, "JOT_DIMS", &k->list[d++]); break;
+        case 'K': print_list(to, k->num[i++] ? "JOT_KEEP" : "JOT_DIMS", &k->list[d++]); break;
         case 'i': fprintf(to, "%lld", (long long)k->num[i++]); break;
         case 'f': fprintf(to, "%.17g", k->f[f++]); break;
         case 't': fprintf(to, "<%s>", jot_dtype_name((jot_DType)k->dtype)); break;

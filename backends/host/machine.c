@@ -94,7 +94,7 @@ machine_tiles(void)
 #endif
 }
 
-/* Its dot products, where all of its vectors have them and they are faster than floats: Intel's
+/* Its dot products, where all of its vectors have them and they are faster than plain ones: Intel's
  * vdpbf16ps keeps a port for two cycles, in which the two for floats do as many products twice. */
 static uint32_t
 machine_dots(const Target *t)
@@ -105,9 +105,15 @@ machine_dots(const Target *t)
 
     if (t->vector_nbytes == 64 && !__builtin_cpu_is("intel") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1))
         dots |= 1u << DOT_BF16;
+    if (t->vector_nbytes == 64 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1))
+        dots |= 1u << DOT_U8I8;
+    if (t->vector_nbytes)
+        dots |= 1u << DOT_I16;
 #elif defined(__linux__) && defined(__aarch64__)
-    enum { HWCAP_SECOND = 26, HWCAP_BF16 = 1 << 14 };
+    enum { HWCAP_FIRST = 16, HWCAP_DOT = 1 << 20, HWCAP_SECOND = 26, HWCAP_BF16 = 1 << 14 };
 
+    if (t->vector_nbytes && getauxval(HWCAP_FIRST) & HWCAP_DOT)
+        dots |= 1u << DOT_I8 | 1u << DOT_U8;
     if (t->vector_nbytes && getauxval(HWCAP_SECOND) & HWCAP_BF16)
         dots |= 1u << DOT_BF16;
 #endif

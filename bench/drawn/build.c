@@ -72,12 +72,20 @@ input(Bench *b, int k, S *s)
 #define BINARY(X) X(add) X(sub) X(mul) X(div) X(maximum) X(minimum) X(lt) X(matmul) \
     X(cross_entropy)
 #define REDUCE(X) X(sum) X(mean) X(max) X(min)
-#define ONE_DIM(X) X(softmax) X(log_softmax) X(argmax)
+#define ONE_DIM(X) X(softmax) X(log_softmax)
 #define POOL(X) X(max_pool2d) X(avg_pool2d)
 #define DIM0(s) (int)(s)->number[0][0]
+
+static jot_Dims
+dims_of(const S *s)
+{
+    return jot_dims(s->list[0].n, s->list[0].v, false);
+}
+
 #define ONE(name) static jot_Var do_##name(S *s, V *v) { return (void)s, jot_##name(v[0]); }
 #define TWO(name) static jot_Var do_##name(S *s, V *v) { return (void)s, jot_##name(v[0], v[1]); }
 #define SOME(name) static jot_Var do_##name(S *s, V *v) { return jot_##name(v[0], s->list[0]); }
+#define OVER(name) static jot_Var do_##name(S *s, V *v) { return jot_##name(v[0], dims_of(s)); }
 #define DIM(name) \
     static jot_Var do_##name(S *s, V *v) { return jot_##name(v[0], (int)s->number[0][0]); }
 #define WINDOW(name)                                                      \
@@ -89,13 +97,14 @@ input(Bench *b, int k, S *s)
     }
 UNARY(ONE)
 BINARY(TWO)
-REDUCE(SOME)
+REDUCE(OVER)
 ONE_DIM(DIM)
 POOL(WINDOW)
 SOME(transpose)
 SOME(reshape)
 SOME(flip)
 
+static jot_Var do_argmax(S *s, V *v) { return jot_argmax(v[0], JOT_DIMS(DIM0(s))); }
 static jot_Var do_select(S *s, V *v) { return (void)s, jot_where(v[0], v[1], v[2]); }
 static jot_Var do_linear(S *s, V *v) { return (void)s, jot_linear(v[0], v[1], v[2]); }
 static jot_Var do_scale(S *s, V *v) { return jot_scale(v[0], (double)s->number[0][0] / 8); }
@@ -204,7 +213,7 @@ do_gru_cell(S *s, V *v)
 const DrawnOp drawn_ops[] = {
     INPUT(bool) INPUT(i8) INPUT(i16) INPUT(i32) INPUT(i64) INPUT(u8) INPUT(u16) INPUT(u32)
     INPUT(u64) INPUT(f16) INPUT(bf16) INPUT(f32) INPUT(f64) INPUT(grad) INPUT(out)
-    UNARY(ROW) BINARY(ROW) REDUCE(ROW) ONE_DIM(ROW) POOL(ROW)
+    UNARY(ROW) BINARY(ROW) REDUCE(ROW) ONE_DIM(ROW) POOL(ROW) ROW(argmax)
     ROW(transpose) ROW(reshape) ROW(flip) ROW(select) ROW(linear) ROW(scale) ROW(offset)
     ROW(concat) ROW(gather) ROW(pad) ROW(slice) ROW(layer_norm) ROW(instance_norm) ROW(swap)
     ROW(cast) ROW(conv2d) ROW(batch_norm) ROW(group_norm) ROW(attention) ROW(rnn_cell)
@@ -230,7 +239,7 @@ drawn_make(Bench *b, const DrawnProgram *p, jot_Var *out)
             return s->nin;
         }
         if (s->op == DRAWN_GRAD) {
-            jot_grad(v[0], v + 1, s->nin - 1, value + n);
+            jot_grad(v[0], jot_vars(s->nin - 1, v + 1), value + n);
             n += s->nin - 1;
         } else if (s->op < JOT_DTYPES) {
             if (inputs == WORK_INPUTS)

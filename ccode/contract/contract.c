@@ -143,7 +143,8 @@ jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
     uint64_t a, b;
     memset(c, 0, sizeof *c);
     c->along = -1;
-    if (sum->op != VAL_REDUCE || sum->ew != EW_ADD || sum->dtype < JOT_F32)
+    if (sum->op != VAL_REDUCE || sum->ew != EW_ADD ||
+        jot_dtype_nbytes((jot_DType)sum->dtype) < sizeof(float))
         return false;
     c->reduce = value;
     c->product = k->args.v[sum->arg];

@@ -539,7 +539,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     m->kept = epilogue ? epilogue->kept : 0;
     drop_conditions(k, c, 0);
     m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
-    ok = jot_kernel_copy(&was, k) && (target->tiles || jot_contract_words(m)) &&
+    ok = jot_kernel_copy(&was, k) && jot_contract_words(m) &&
          (choose_axes(m, epilogue != NULL) || jot_sched_no(s, "no axes for vectors and rows"));
     if (ok && !m->dots.rows) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);

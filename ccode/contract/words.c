@@ -21,25 +21,30 @@
 
 enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
 
-/* The operand as it is read from memory, or 0; it is the row's. */
+/* The operand is read from memory, or 0, maybe converted from integers of the row's dtypes. */
 static bool
-words_load(const Kernel *k, uint32_t value, int dtype)
+words_load(const Kernel *k, uint32_t value, uint32_t dtypes)
 {
     const Value *v = &k->values.v[value];
-    return v->op == VAL_LOAD && k->bufs.v[v->buf].dtype == dtype && v->c.u == 0 &&
+    if (v->op == VAL_EW && v->ew == EW_CAST && v->dtype == v->round && v->dtype < JOT_F16)
+        v = &k->values.v[k->args.v[v->arg]];
+    return v->op == VAL_LOAD && (dtypes >> k->bufs.v[v->buf].dtype & 1) && v->c.u == 0 &&
            !jot_contract_windowed(k, value);
 }
 
-/* The row of the table that does these products; -1: none. */
+/* The row of the table that does these products, of b by a if `turned`; -1: none. Where there are
+ * tiles of halves, these are better. */
 static int
-words_row(const ContractMake *m)
+words_row(const ContractMake *m, bool *turned)
 {
     const Kernel *k = m->k;
     const Value *sum = &k->values.v[m->c.reduce];
-    for (int i = 0; i < DOTS; i++) {
+    for (int i = m->target->tiles ? DOT_BF16 + 1 : 0; i < DOTS; i++) {
         const TargetDot *d = &jot_target_dots[i];
-        if ((m->target->dots >> i & 1) && sum->dtype == d->sum && !sum->ncond &&
-            words_load(k, m->c.a, d->a) && words_load(k, m->c.b, d->b))
+        if (!(m->target->dots >> i & 1) || sum->dtype != d->sum || sum->ncond)
+            continue;
+        *turned = !words_load(k, m->c.a, d->a) || !words_load(k, m->c.b, d->b);
+        if (!*turned || (words_load(k, m->c.b, d->a) && words_load(k, m->c.a, d->b)))
             return i;
     }
     return -1;
@@ -72,7 +77,9 @@ words_part(Kernel *k, const Value *load, int axis, int64_t ext, int parts, int p
     inside = jot_respace_guard(&r, r.moved, at, ext);
     if (inside)
         ix[load->nidx + n++] = inside;
-    value = jot_v_cast(k, JOT_U32, jot_v_bits(k, load->buf, ix, n, ix + load->nidx));
+    value = load->dtype >= JOT_F16 ? jot_v_bits(k, load->buf, ix, n, ix + load->nidx)
+                                   : jot_v_load(k, load->buf, ix, n, ix + load->nidx, load->c);
+    value = jot_v_cast(k, JOT_U32, jot_v_cast(k, parts == 2 ? JOT_U16 : JOT_U8, value));
     shift.u = (uint64_t)(part * (WORDS_BITS / parts));
     return !value || !part ? value
                            : jot_v_ew(k, EW_SHL, JOT_U32, value, jot_v_const(k, JOT_U32, shift), 0);
@@ -81,7 +88,7 @@ words_part(Kernel *k, const Value *load, int axis, int64_t ext, int parts, int p
 static uint32_t
 words_of(Kernel *k, uint32_t value, int axis, int64_t ext, int parts)
 {
-    const Value load = k->values.v[value]; /* a copy: values are added */
+    const Value load = k->values.v[jot_operands_largest(k, value)]; /* a copy: values are added */
     uint32_t word = 0;
     for (int part = 0; part < parts; part++) {
         uint32_t one = words_part(k, &load, axis, ext, parts, part);
@@ -103,7 +110,8 @@ JOT_FN bool
 jot_contract_words(ContractMake *m)
 {
     Kernel *k = m->k;
-    int row = m->lanes > 1 ? words_row(m) : -1, axis = row < 0 ? -1 : words_axis(m), parts;
+    bool turned = false;
+    int row = m->lanes > 1 ? words_row(m, &turned) : -1, axis = row < 0 ? -1 : words_axis(m), parts;
     uint32_t a, b;
     int64_t ext;
     if (axis < 0)
@@ -116,7 +124,7 @@ jot_contract_words(ContractMake *m)
     if (!a || !b)
         return false;
     m->words = parts;
-    if (!jot_contract_again(k, &m->c, jot_v_dot(k, row, a, b), a, b))
+    if (!jot_contract_again(k, &m->c, jot_v_dot(k, row, turned ? b : a, turned ? a : b), a, b))
         return false;
     jot_kernel_refresh(k);
     return true;

@@ -90,6 +90,12 @@ static const char typedefs[] =
     "typedef union { jot_i64 i; jot_u64 u; double f; } jot_Scalar;\n";
 
 typedef struct { const char *name, *text; } Helper;
+/* Sums of products of integers in words: they wrap around. */
+#define DIALECT_DOT(name, parts, type_a, type_b, bits) \
+    "jot_i32\njot_dot_" name "(jot_u32 a, jot_u32 b, jot_i32 c)\n{\n" \
+    "    for (int i = 0; i < " parts "; i++, a >>= " bits ", b >>= " bits ")\n" \
+    "        c = (jot_i32)((jot_u32)c + (jot_u32)((" type_a ")a * (" type_b ")b));\n" \
+    "    return c;\n}\n"
 static const Helper helpers[] = {
     { "jot_clamp",
       "jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
@@ -116,6 +122,10 @@ static const Helper helpers[] = {
       "    c += jotm_bf16_to_f32((jot_u16)a) * jotm_bf16_to_f32((jot_u16)b);\n"
       "    return c + jotm_bf16_to_f32((jot_u16)(a >> 16))\n"
       "               * jotm_bf16_to_f32((jot_u16)(b >> 16));\n}\n" },
+    { "jot_dot_i16", DIALECT_DOT("i16", "2", "jot_i16", "jot_i16", "16") },
+    { "jot_dot_i8", DIALECT_DOT("i8", "4", "jot_i8", "jot_i8", "8") },
+    { "jot_dot_u8", DIALECT_DOT("u8", "4", "jot_u8", "jot_u8", "8") },
+    { "jot_dot_u8i8", DIALECT_DOT("u8i8", "4", "jot_u8", "jot_i8", "8") },
     /* The matrix unit of x86 (AMX): eight tiles of 16 rows of 64 bytes, of which four hold sums. */
     { "jot_tiles_open",
       "void\njot_tiles_open(void)\n{\n#ifdef __AMX_BF16__\n"

@@ -60,6 +60,15 @@ typedef struct { const char *name, *text; } VectorHelper;
     "    const int near = (jot_u64)base + 1073741824u <= 2147483648u ? (int)base\n" \
     "        : base < 0 ? -far : far;\n" \
     "    return (jot_%V){%N} * step " op " -near;\n}\n"
+/* %D and a row of jot_target_dots: its instruction. Else an element of a word, by shifts. */
+#define DOT_OF(name, row) \
+    "JOT_INLINE jot_%V\njot_dot_" name "_%V(jot_%U a, jot_%U b, jot_%V c)\n{\n%D" row
+#define DOT_SIGNED(x, up, down) "(jot_%U)((jot_%I)(" x " << " up ") >> " down ")"
+#define DOT_UNSIGNED(x, up, down) "(" x " << " up " >> " down ")"
+#define DOT_BYTE(a, b, up) a("a", up, "24") " * " b("b", up, "24")
+#define DOT_BYTES(a, b) \
+    "    return (jot_%V)((jot_%U)c + " DOT_BYTE(a, b, "24") "\n        + " DOT_BYTE(a, b, "16") \
+    "\n        + " DOT_BYTE(a, b, "8") "\n        + " DOT_BYTE(a, b, "0") ");\n#endif\n}\n"
 static const VectorHelper vector_helpers[] = {
     /* by the vector's own type: gcc takes bytes that are copied for another, and a sum that lies
      * in an array then moves from register to register in every step */
@@ -134,10 +143,18 @@ static const VectorHelper vector_helpers[] = {
                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
     { "fma_", "JOT_INLINE jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
     /* words of bf16: their products are exact, so fused or not is one */
-    { "dot_bf16_", "JOT_INLINE jot_%V\njot_dot_bf16_%V(jot_%U a, jot_%U b, jot_%V c)\n{\n%D"
+    { "dot_bf16_", DOT_OF("bf16", "0")
                    "    c += (jot_%V)(a << 16) * (jot_%V)(b << 16);\n"
                    "    return c + (jot_%V)(a & 0xffff0000u) * (jot_%V)(b & 0xffff0000u);\n"
                    "#endif\n}\n" },
+    /* words of integers: sums wrap around */
+    { "dot_u8i8_", DOT_OF("u8i8", "1") DOT_BYTES(DOT_UNSIGNED, DOT_SIGNED) },
+    { "dot_i8_", DOT_OF("i8", "2") DOT_BYTES(DOT_SIGNED, DOT_SIGNED) },
+    { "dot_u8_", DOT_OF("u8", "3") DOT_BYTES(DOT_UNSIGNED, DOT_UNSIGNED) },
+    { "dot_i16_", DOT_OF("i16", "4")
+                  "    return (jot_%V)((jot_%U)c + " DOT_SIGNED("a", "16", "16") " * "
+                  DOT_SIGNED("b", "16", "16") "\n        + " DOT_SIGNED("a", "0", "16") " * "
+                  DOT_SIGNED("b", "0", "16") ");\n#endif\n}\n" },
     { "mad_", "JOT_VECTOR jot_%V\njot_mad_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%M}\n" },
 };
 
@@ -201,17 +218,51 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
-/* By the instruction, where the compiler is told of one. */
+/* Dot products, where the compiler is told of an instruction; of several the first. It adds to c,
+ * or gives the products of each lane, or puts these where a was. */
+typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS } DotForm;
+typedef struct { int row; const char *vector, *target, *op; DotForm form; } DotName;
+#define DOT_X86 " {%2, %1, %0|%0, %1, %2}"
+#define DOT_ARM64 " && defined __aarch64__"
+static const DotName dot_names[] = {
+    { DOT_BF16, "f32x16", "__AVX512BF16__", "vdpbf16ps" DOT_X86, DOT_ADDS },
+    { DOT_BF16, "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC" DOT_ARM64,
+      "bfdot %0.4s, %1.8h, %2.8h", DOT_ADDS },
+    { DOT_U8I8, "i32x16", "__AVX512VNNI__", "vpdpbusd" DOT_X86, DOT_ADDS },
+    { DOT_I8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "sdot %0.4s, %1.16b, %2.16b", DOT_ADDS },
+    { DOT_U8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "udot %0.4s, %1.16b, %2.16b", DOT_ADDS },
+    { DOT_I16, "i32x16", "__AVX512VNNI__", "vpdpwssd" DOT_X86, DOT_ADDS },
+    { DOT_I16, "i32x16", "__AVX512BW__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x8", "__AVX2__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x4", "__AVX__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x4", "__SSE2__", "pmaddwd {%1, %0|%0, %1}", DOT_PUTS },
+};
+#undef DOT_X86
+#undef DOT_ARM64
+
 static void
-put_dot(Text *out, const VectorName *v)
+put_dot(Text *out, const VectorName *v, int row)
 {
-    jot_text_f(out, name_is("f32x16", v->name, v->n)
-               ? "#ifdef __AVX512BF16__\n    __asm__(\"vdpbf16ps {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
-                 "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n#else\n"
-               : !name_is("f32x4", v->name, v->n) ? "#if 0\n#else\n"
-               : "#if defined __ARM_FEATURE_BF16_VECTOR_ARITHMETIC && defined __aarch64__\n"
-                 "    __asm__(\"bfdot %%0.4s, %%1.8h, %%2.8h\" : \"+w\"(c) : \"w\"(a), \"w\"(b));\n"
-                 "    return c;\n#else\n");
+    jot_text_f(out, "#if 0\n");
+    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
+        const DotName *d = &dot_names[i];
+        char in = d->op[0] == 'v' ? 'v' : d->op[0] == 'p' ? 'x' : 'w'; /* a register of vectors */
+        if (d->row != row || !name_is(d->vector, v->name, v->n))
+            continue;
+        jot_text_f(out, "#elif defined %s\n", d->target);
+        if (d->form == DOT_PUTS)
+            jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(a) : \"%c\"(b));\n"
+                       "    return (jot_%s)((jot_u%s)c + a);\n", d->op, in, in, d->vector,
+                       d->vector + 1);
+        else if (d->form == DOT_GIVES)
+            jot_text_f(out, "    jot_u%s p;\n"
+                       "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n    return (jot_%s)((jot_u%s)c + p);\n", d->vector + 1, d->op, in, in, in,
+                       d->vector, d->vector + 1);
+        else
+            jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(c) : \"%c\"(a), \"%c\"(b));\n"
+                       "    return c;\n", d->op, in, in, in);
+    }
+    jot_text_f(out, "#else\n");
 }
 
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
@@ -440,7 +491,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'h': jot_text_f(out, "%.*s%d", (int)v->x, v->name, v->lanes / 2); break;
         case 'F': put_fma(out, v, true); break;
         case 'M': put_fma(out, v, false); break;
-        case 'D': put_dot(out, v); break;
+        case 'D': put_dot(out, v, *++text - '0'); break;
         case 'A': put_any(out, v); break;
         case '0': put_some_lanes(out, v, false, 0, v->lanes / 2); break;
         case '9': put_some_lanes(out, v, false, v->lanes / 2, v->lanes); break;

@@ -134,6 +134,7 @@ JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
 JOT_FN const char *jot_print_memory_type(int dtype);
 JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
+JOT_FN bool jot_print_is_lane(int dtype); /* whole vectors are of it: it has 32 or 64 bits */
 JOT_FN void jot_print_fma(Printer *p, const Inst *in);
 JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 

@@ -249,9 +249,14 @@ print_set_value(Printer *p, const Inst *in, LaneMode mode)
     if (in->narg == 3)
         print_fma(p, in, mode);
     else if (in->ew == EW_ADD && in->lanes && in->lanes < p->lanes && !in->exact && mode == WHOLE) {
-        jot_print_f(p, "%0m + ", mode, arg[0]);
+        bool floats = in->dtype >= JOT_F16;
+        if (!floats)
+            jot_text_f(p->out, "jotm_add_%s_x%d(", jot_print_short(in->dtype), p->lanes);
+        jot_print_f(p, floats ? "%0m + " : "%0m, ", mode, arg[0]);
         print_operand(p, in, arg[1]);
-    } else if (in->lanes && mode == WHOLE && (in->ew == EW_MAX || in->ew == EW_MIN))
+        jot_text_f(p->out, floats ? "" : ")");
+    } else if (in->lanes && mode == WHOLE && in->ew
+               && jot_print_is_call(jot_print_operator(in, in->dtype, in->dtype, &dtype)))
         jot_print_lanes_call(p, in, in->loose ? in->ew == EW_MAX ? "jotm_over%f(" : "jotm_under%f("
                              : jot_print_operator(in, in->dtype, in->dtype, &dtype), in->dtype);
     else if (in->loose)
@@ -283,7 +288,7 @@ print_set(Printer *p, const Inst *in)
     bool whole = p->d->vectors && in->lanes &&
                  (in->lanes == p->lanes || in->exact || in->ew == EW_ADD) &&
                  operand_whole(p, arg[1], fma || !in->ew || in->ew == EW_MAX || in->ew == EW_MIN) &&
-                 in->dtype >= JOT_F32 &&
+                 jot_print_is_lane(in->dtype) &&
                  (!fma || operand_whole(p, arg[2], true)) &&
                  (in->ew == EW_NONE || in->ew == EW_ADD || in->ew == EW_MUL ||
                   in->ew == EW_MAX || in->ew == EW_MIN);
@@ -326,7 +331,7 @@ print_store(Printer *p, const Inst *in)
     int dtype = p->k->bufs.v[in->aux].dtype;
     bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
     bool round = half && in->dtype == JOT_F32;
-    bool whole = p->d->vectors && in->lanes && (round || (!half && dtype >= JOT_F32)) &&
+    bool whole = p->d->vectors && in->lanes && (round || jot_print_is_lane(dtype)) &&
                  operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
     if (in->aligned) {
         print_store_wide(p, in);

@@ -43,13 +43,20 @@ vector_compares(Printer *p, const Inst *in, int dtype)
            vector_operand(p, in, 1) && (vector_arg(p, in, 0)->lanes || vector_arg(p, in, 1)->lanes);
 }
 
-/* A choice of floats by a mask: a comparison's, or made of bytes. */
+/* Of 32 or 64 bits: what whole vectors are of. */
+JOT_FN bool
+jot_print_is_lane(int dtype)
+{
+    return dtype < JOT_DTYPES && jot_dtype_nbytes((jot_DType)dtype) >= sizeof(float);
+}
+
+/* A choice by a mask: a comparison's, or made of bytes. */
 JOT_FN bool
 jot_print_is_choice(Printer *p, const Inst *in)
 {
     const Inst *cond;
     if (!p->d->vectors || p->loop || !in->lanes || in->op != C_EW || in->ew != EW_SELECT ||
-        in->dtype < JOT_F32)
+        !jot_print_is_lane(in->dtype))
         return false;
     cond = vector_arg(p, in, 0);
     return (vector_compares(p, cond, in->dtype) || vector_of_bools(p, p->code->args.v[in->arg])) &&
@@ -61,7 +68,7 @@ JOT_FN void
 jot_print_all_lanes(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
-    bool zero = in->op == C_CONST && in->dtype >= JOT_F16 && in->c.u == 0;
+    bool zero = in->op == C_CONST && in->c.u == 0;
     if (in->lanes) {
         jot_print_expr(p, n, 13, WHOLE);
         return;
@@ -86,8 +93,8 @@ jot_print_choice(Printer *p, const Inst *in)
 }
 
 /* Vectors of gcc and clang know + - * / and negation of floats, choices by a comparison, and loads;
- * functions of floats are the prelude's on vectors (ccode/emit/prelude_vector.c); where fewer lanes
- * are in use the others hold anything. */
+ * functions, and arithmetic of integers, which wraps around, are the prelude's on vectors
+ * (ccode/emit/prelude_vector.c); where fewer lanes are in use the others hold anything. */
 JOT_FN bool
 jot_print_whole(Printer *p, uint32_t n)
 {
@@ -98,13 +105,12 @@ jot_print_whole(Printer *p, uint32_t n)
     if (p->loop)
         return jot_print_lanes_whole(p, n);
     if (in->op == C_LOAD) /* its conditions are of no lane */
-        return (in->narg == 1 || in->dtype >= JOT_F32) &&
-               (in->dtype >= JOT_F32 || in->dtype == JOT_BOOL || in->dtype == JOT_U32) &&
+        return (jot_print_is_lane(in->dtype) || (in->narg == 1 && in->dtype == JOT_BOOL)) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||
                 jot_print_is_half(p->k->bufs.v[in->aux].dtype));
     if (jot_print_is_choice(p, in))
         return true;
-    if (in->op != C_EW || in->dtype < JOT_F32 || in->ew == EW_CAST || in->ew == EW_SELECT)
+    if (in->op != C_EW || !jot_print_is_lane(in->dtype) || in->ew == EW_CAST || in->ew == EW_SELECT)
         return false;
     if (jot_print_is_call(jot_print_ew_text(p, in, &dtype)) && dtype != in->dtype)
         return false;

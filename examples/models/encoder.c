@@ -14,7 +14,7 @@ head(jot_Var qkv, int part, int heads)
                           JOT_SHAPE(JOT_END, JOT_END, (part + 1) * width), JOT_SHAPE(1, 1, 1));
 
     x = jot_reshape(x, JOT_SHAPE(jot_extent(x, 0), jot_extent(x, 1), heads, width / heads));
-    return jot_transpose(x, JOT_DIMS(0, 2, 1, 3));
+    return jot_transpose(x, JOT_INTS(0, 2, 1, 3));
 }
 
 static jot_Var
@@ -27,7 +27,7 @@ attention(Model *m, jot_Var x, int heads)
     jot_Var y = jot_matmul(jot_softmax(s, 3), v);
 
     m->flops += 4.0 * (double)jot_nelem(x) * (double)length;
-    y = jot_reshape(jot_transpose(y, JOT_DIMS(0, 2, 1, 3)), JOT_SHAPE(n, length, width));
+    y = jot_reshape(jot_transpose(y, JOT_INTS(0, 2, 1, 3)), JOT_SHAPE(n, length, width));
     return model_dense(m, y, width);
 }
 

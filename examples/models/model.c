@@ -111,7 +111,7 @@ model_dense(Model *m, jot_Var x, int64_t out)
     jot_Var w = model_weight(m, JOT_SHAPE(out, in)), b = model_param(m, JOT_SHAPE(out), 0.1, 0);
 
     m->flops += 2.0 * (double)jot_nelem(x) * (double)out;
-    return jot_linear(x, jot_transpose(w, JOT_DIMS(1, 0)), b);
+    return jot_linear(x, jot_transpose(w, JOT_INTS(1, 0)), b);
 }
 
 static jot_Var

@@ -24,7 +24,7 @@ part(jot_Var g, int k)
 static jot_Var
 dense(const jot_Var *p, jot_Var x)
 {
-    return jot_linear(x, jot_transpose(p[0], JOT_DIMS(1, 0)), p[1]);
+    return jot_linear(x, jot_transpose(p[0], JOT_INTS(1, 0)), p[1]);
 }
 
 static State

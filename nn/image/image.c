@@ -116,12 +116,12 @@ image_step(jot_Var x, const jot_Resize *r, int d, ImageStep *s, const char *op)
     if (!r->size[d] && !(r->scale[d] * (1 << 24) >= 1 && r->scale[d] <= 1 << 20))
         return jot_raise(x.ctx, JOT_ERANGE, "%s: size or scale: a size, or a scale of 2^-24..2^20 "
                          "asked (dimension %d), %g found", op, 2 + d, r->scale[d]), false;
-    if (!nn_at_least(x, s->in, 1, op, "extent of x") ||
-        !nn_at_least(x, r->size[d], 0, op, "size") ||
+    if (!nn_least(x.ctx, (double)s->in, 1, op, "extent of x") ||
+        !nn_least(x.ctx, (double)r->size[d], 0, op, "size") ||
         !nn_extent(x, &s->out, s->in, r->size[d] ? 2 : (int64_t)r->scale[d] + 1, 0, op))
         return false;
     s->out = r->size[d] ? r->size[d] : (int64_t)((double)s->in * r->scale[d]);
-    if (!nn_at_least(x, s->out, 1, op, "extent of the result"))
+    if (!nn_least(x.ctx, (double)s->out, 1, op, "extent of the result"))
         return false;
     if (r->size[d])
         top = s->out, bottom = s->in;
@@ -230,20 +230,20 @@ image_weighed(jot_Var x, int dims, const ImageStep *s, bool cubic)
         jot_Var w = image_weights(x.ctx, &s[d], cubic, jot_dtype(y));
         y = jot_mul(y, jot_reindex(w, space, JOT_INDEX(nn_axis[2 + dims + d], nn_axis[2 + d])));
     }
-    return jot_cast(jot_sum(y, jot_ints(dims, taps)), dtype);
+    return jot_cast(jot_sum(y, jot_dims(dims, taps, false)), dtype);
 }
 
 jot_Var
 jot_resize(jot_Var x, const jot_Resize *resize)
 {
     static const char op[] = "resize";
+    static const jot_Resize plain;
     ImageStep s[NN_IMAGE_DIMS];
     int64_t out[NN_IMAGE_DIMS];
     int dims;
     if (!nn_image(x.ctx, x, op, &dims))
         return nn_poison(x.ctx);
-    if (!resize)
-        return jot_raise(x.ctx, JOT_EUSE, "%s: resize: a description asked, NULL found", op);
+    resize = resize ? resize : &plain;
     if (resize->mode < JOT_NEAREST || resize->mode > JOT_AREA)
         return jot_raise(x.ctx, JOT_ERANGE, "%s: mode: one of jot_ResizeMode asked, %d found", op,
                          (int)resize->mode);
@@ -268,7 +268,7 @@ image_shuffle(jot_Var x, int64_t r, bool back, const char *op)
 {
     int64_t split[JOT_MAX_RANK], order[JOT_MAX_RANK], ext[JOT_MAX_RANK], rr = 1;
     int dims, n = 0;
-    if (!nn_image(x.ctx, x, op, &dims) || !nn_at_least(x, r, 1, op, "factor"))
+    if (!nn_image(x.ctx, x, op, &dims) || !nn_least(x.ctx, (double)r, 1, op, "factor"))
         return nn_poison(x.ctx);
     for (int d = 0; d < dims; d++)
         if (!nn_extent(x, &rr, rr, r, 0, op))
@@ -323,7 +323,7 @@ jot_channel_shuffle(jot_Var x, int64_t groups)
     if (rank < 2)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: rank 2 or more (n, c, ...) asked, %d found",
                          op, rank);
-    if (!nn_at_least(x, groups, 1, op, "groups"))
+    if (!nn_least(x.ctx, (double)groups, 1, op, "groups"))
         return nn_poison(x.ctx);
     if (jot_extent(x, 1) % groups)
         return jot_raise(x.ctx, JOT_ESHAPE, "%s: x: a multiple of %lld channels asked, %lld found",

@@ -21,6 +21,8 @@ typedef struct {
     bool adaptive; /* window i begins at floor(i in / out); size is that of the longest */
 } PoolView;
 
+static const jot_PoolNd pool_plain;
+
 static bool
 pool_view(PoolView *v, jot_Var x, const jot_PoolNd *pool, const char *op)
 {
@@ -28,8 +30,7 @@ pool_view(PoolView *v, jot_Var x, const jot_PoolNd *pool, const char *op)
     v->adaptive = false;
     if (!nn_image(x.ctx, x, op, &v->dims))
         return false;
-    if (!pool)
-        return jot_raise(x.ctx, JOT_EUSE, "%s: pool: a description asked, NULL found", op), false;
+    pool = pool ? pool : &pool_plain;
     for (int d = 0; d < v->dims; d++) {
         NnWindow w = {jot_extent(x, 2 + d), pool->size[d],
                       pool->stride[d] ? pool->stride[d] : pool->size[d], pool->pad[d],
@@ -83,12 +84,12 @@ pool_windows(const PoolView *v, jot_Var y, int batch, double outside)
 }
 
 /* The dimensions within windows, behind `batch` others and those of positions. */
-static jot_Ints
+static jot_Dims
 pool_inner(const PoolView *v, int batch, int64_t *dims)
 {
     for (int d = 0; d < v->dims; d++)
         dims[d] = batch + v->dims + d;
-    return jot_ints(v->dims, dims);
+    return jot_dims(v->dims, dims, false);
 }
 
 /* ---- maxima and where they are ---- */
@@ -133,11 +134,11 @@ jot_max_pool_at(jot_Var x, const jot_PoolNd *pool)
     if (!pool_view(&v, x, pool, "max_pool_at"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    jot_Ints inner = pool_inner(&v, 2, dims);
+    jot_Dims inner = pool_inner(&v, 2, dims);
     for (int d = 0; d < v.dims; d++)
         n *= ext[d] = v.win[d].in;
     jot_Var windows = pool_windows(&v, x, 2, pool_lowest(x));
-    jot_Var most = jot_reduce(JOT_MAX, windows, inner, true);
+    jot_Var most = jot_reduce(JOT_MAX, windows, jot_dims(inner.n, inner.v, true));
     jot_Var hit = jot_eq(windows, most);
     if (jot_dtype(x) >= JOT_F16)
         hit = jot_logical_or(hit, jot_isnan(windows));
@@ -232,7 +233,7 @@ pool_mean(const PoolView *v, bool exclude)
     int64_t dims[NN_IMAGE_DIMS];
     double same = 1;
     jot_Var count = {NULL, 0, 0};
-    jot_Ints inner = pool_inner(v, 2, dims);
+    jot_Dims inner = pool_inner(v, 2, dims);
     for (int d = 0; d < v->dims; d++)
         if (pool_even(&v->win[d], v->adaptive, exclude))
             same *= (double)v->win[d].size;
@@ -253,7 +254,7 @@ jot_avg_pool(jot_Var x, const jot_PoolNd *pool)
     if (!pool_view(&v, x, pool, "avg_pool"))
         return nn_poison(x.ctx);
     jot_push(x.ctx);
-    return jot_leave(x.ctx, pool_mean(&v, pool->exclude));
+    return jot_leave(x.ctx, pool_mean(&v, pool && pool->exclude));
 }
 
 /* a^e of a >= 0; a root's derivative at 0 counts as 0, as in nn/norm_p.c. */
@@ -341,7 +342,7 @@ pool_global(jot_Var x, jot_ReduceOp op, const char *name)
         return nn_poison(x.ctx);
     for (int d = 0; d < dims; d++)
         all[d] = 2 + d;
-    return jot_reduce(op, x, jot_ints(dims, all), true);
+    return jot_reduce(op, x, jot_dims(dims, all, true));
 }
 
 jot_Var
@@ -361,12 +362,10 @@ jot_global_max_pool(jot_Var x)
 static bool
 pool_2d(jot_Var x, const jot_Pool *pool, jot_PoolNd *nd, const char *op)
 {
-    jot_PoolNd p = {{0, 0, 0}, {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, false, false};
+    jot_PoolNd p = pool_plain;
     if (!nn_rank_is(x.ctx, x, 4, op, "x", "(n, c, h, w)"))
         return false;
-    if (!pool)
-        return jot_raise(x.ctx, JOT_EUSE, "%s: pool: a description asked, NULL found", op), false;
-    for (int d = 0; d < 2; d++) {
+    for (int d = 0; d < 2 && pool; d++) {
         p.size[d] = pool->size[d];
         p.stride[d] = pool->stride[d];
         p.pad[d] = pool->pad[d];

@@ -55,7 +55,7 @@ sample_grid_ok(jot_Var x, jot_Var grid, const jot_GridSample *o, int *dims)
     static const char op[] = "grid_sample";
     if (!nn_image(x.ctx, x, op, dims))
         return false;
-    if (!o || (o->mode != JOT_LINEAR && o->mode != JOT_NEAREST))
+    if (o->mode != JOT_LINEAR && o->mode != JOT_NEAREST)
         return jot_raise(x.ctx, JOT_ERANGE, "%s: mode: JOT_LINEAR or JOT_NEAREST asked, another "
                          "found", op), false;
     if (!nn_rank_is(x.ctx, grid, *dims + 2, op, "grid", "(n, ..., dimensions)"))
@@ -78,8 +78,10 @@ jot_grid_sample(jot_Var x, jot_Var grid, const jot_GridSample *sample)
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, grid));
     int64_t ext[JOT_MAX_RANK], taps[NN_IMAGE_DIMS];
     jot_Var row[NN_IMAGE_DIMS], weight[NN_IMAGE_DIMS];
+    static const jot_GridSample plain;
     NnMap map;
     int dims;
+    sample = sample ? sample : &plain;
     if (!jot_check(ctx, x, "grid_sample", "x") || !sample_grid_ok(x, grid, sample, &dims))
         return nn_poison(ctx);
     bool linear = sample->mode == JOT_LINEAR;
@@ -116,7 +118,7 @@ jot_grid_sample(jot_Var x, jot_Var grid, const jot_GridSample *sample)
         nn_axis_at(&map, 2 + dims + d);
         y = jot_mul(y, jot_reindex(jot_cast(weight[d], jot_dtype(y)), space, nn_map(&map)));
     }
-    return jot_leave(ctx, jot_cast(jot_sum(y, jot_ints(dims, taps)), nn_float_of(dtype)));
+    return jot_leave(ctx, jot_cast(jot_sum(y, jot_dims(dims, taps, false)), nn_float_of(dtype)));
 }
 
 jot_Var
@@ -137,7 +139,7 @@ jot_affine_grid(jot_Var theta, jot_Ints image, bool align_corners)
         return nn_poison(theta.ctx);
     ext[0] = jot_extent(theta, 0);
     for (int d = 0; d < dims; d++)
-        if (!nn_at_least(theta, ext[1 + d] = image.v[d], 1, op, "image"))
+        if (!nn_least(theta.ctx, (double)(ext[1 + d] = image.v[d]), 1, op, "image"))
             return nn_poison(theta.ctx);
     ext[1 + dims] = dims;
     if (!nn_begin(&theta, op))
@@ -195,6 +197,7 @@ jot_Var
 jot_roi_align(jot_Var x, jot_Var boxes, const jot_RoiAlign *roi)
 {
     static const char op[] = "roi_align";
+    static const jot_RoiAlign plain;
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, boxes));
     if (!nn_rank_is(ctx, x, 4, op, "x", "(n, c, h, w)") ||
         !nn_rank_is(ctx, boxes, 2, op, "boxes", "(k, 5)"))
@@ -202,11 +205,10 @@ jot_roi_align(jot_Var x, jot_Var boxes, const jot_RoiAlign *roi)
     if (jot_extent(boxes, 1) != 5)
         return jot_raise(ctx, JOT_ESHAPE, "%s: boxes: (k, 5) asked, (%lld, %lld) found", op,
                          (long long)jot_extent(boxes, 0), (long long)jot_extent(boxes, 1));
-    if (!roi)
-        return jot_raise(ctx, JOT_EUSE, "%s: roi: a description asked, NULL found", op);
+    roi = roi ? roi : &plain;
     int samples = roi->samples ? roi->samples : 2;
-    if (!nn_at_least(x, samples, 1, op, "samples") || !nn_at_least(x, roi->out[0], 1, op, "out") ||
-        !nn_at_least(x, roi->out[1], 1, op, "out"))
+    if (!nn_least(ctx, samples, 1, op, "samples") || !nn_least(ctx, roi->out[0], 1, op, "out") ||
+        !nn_least(ctx, roi->out[1], 1, op, "out"))
         return nn_poison(ctx);
     jot_push(ctx);
     jot_Var b = nn_wide(boxes), image = jot_cast(jot_reindex(b, JOT_SHAPE(jot_extent(b, 0)),

@@ -59,15 +59,6 @@ nn_gcd(int64_t a, int64_t b)
     return a;
 }
 
-static inline bool
-nn_at_least(jot_Var x, int64_t value, int64_t least, const char *op, const char *arg)
-{
-    if (value < least)
-        jot_raise(x.ctx, JOT_ERANGE, "%s: %s: at least %lld asked, %lld found", op, arg,
-                  (long long)least, (long long)value);
-    return value >= least;
-}
-
 /* *v = a * b + c, none of which is negative: extents, of which two and their sum are numbers. */
 static inline bool
 nn_extent(jot_Var x, int64_t *v, int64_t a, int64_t b, int64_t c, const char *op)
@@ -105,7 +96,7 @@ nn_extents_ok(jot_Var x, jot_Ints list, int dims, int64_t least, const char *op,
     if (!nn_list(x.ctx, list.n, list.v != NULL, op, arg))
         return false;
     for (int d = 0; d < dims; d++)
-        if (!nn_at_least(x, list.v[d], least, op, arg))
+        if (!nn_least(x.ctx, (double)list.v[d], least, op, arg))
             return false;
     return true;
 }
@@ -129,9 +120,10 @@ typedef struct { int64_t in, size, stride, pad, after, dilation, out; } NnWindow
 static inline bool
 nn_reach(jot_Var x, const NnWindow *w, int64_t *reach, const char *op)
 {
-    return nn_at_least(x, w->size, 1, op, "window") && nn_at_least(x, w->stride, 1, op, "stride") &&
-           nn_at_least(x, w->pad, 0, op, "pad") &&
-           nn_at_least(x, w->dilation, 1, op, "dilation") &&
+    return nn_least(x.ctx, (double)w->size, 1, op, "window") &&
+           nn_least(x.ctx, (double)w->stride, 1, op, "stride") &&
+           nn_least(x.ctx, (double)w->pad, 0, op, "pad") &&
+           nn_least(x.ctx, (double)w->dilation, 1, op, "dilation") &&
            nn_extent(x, reach, w->size - 1, w->dilation, 1, op);
 }
 

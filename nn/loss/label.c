@@ -37,17 +37,18 @@ static bool
 label_check(jot_Ctx *ctx, jot_Var x, const jot_LabelLoss *o, const char *op)
 {
     if (!jot_check(ctx, x, op, "x") || !loss_reduces(ctx, o->reduction, op) ||
-        (o->weight && !jot_check(ctx, *o->weight, op, "weight")))
+        (nn_given(o->weight) && !jot_check(ctx, o->weight, op, "weight")))
         return false;
     if (jot_rank(x) < 2) {
         jot_raise(ctx, JOT_ESHAPE, "%s: x: rank of at least 2 (n, c, ...) asked, %d found", op,
                   jot_rank(x));
         return false;
     }
-    if (o->weight && (jot_rank(*o->weight) != 1 || jot_extent(*o->weight, 0) != jot_extent(x, 1))) {
+    if (nn_given(o->weight)
+        && (jot_rank(o->weight) != 1 || jot_extent(o->weight, 0) != jot_extent(x, 1))) {
         jot_raise(ctx, JOT_ESHAPE, "%s: weight: (%lld) asked (c of x), rank %d and %lld elements "
-                  "found", op, (long long)jot_extent(x, 1), jot_rank(*o->weight),
-                  (long long)jot_nelem(*o->weight));
+                  "found", op, (long long)jot_extent(x, 1), jot_rank(o->weight),
+                  (long long)jot_nelem(o->weight));
         return false;
     }
     if (!(o->smoothing >= 0 && o->smoothing <= 1))
@@ -92,9 +93,11 @@ label_pick(jot_Var x, jot_Var labels)
 
 /* w (c) beside dimension 1 of x (n, c, ...) */
 static jot_Var
-label_weigh(jot_Var x, const jot_Var *w)
+label_weigh(jot_Var x, jot_Var w)
 {
-    return w ? jot_mul(x, jot_reindex(loss_as(*w, x), jot_shape(x), JOT_INDEX("i1"))) : x;
+    if (!nn_given(w))
+        return x;
+    return jot_mul(x, jot_reindex(loss_as(w, x), jot_shape(x), JOT_INDEX("i1")));
 }
 
 /* What wide log-probabilities say of labels, in the scope of the caller, reduced. */
@@ -102,8 +105,8 @@ static jot_Var
 label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o, jot_DType dtype)
 {
     jot_Var y = jot_neg(label_pick(lp, labels)), w = {0};
-    if (o->weight) {
-        w = label_pick(loss_as(*o->weight, lp), labels);
+    if (nn_given(o->weight)) {
+        w = label_pick(loss_as(o->weight, lp), labels);
         y = jot_mul(y, w);
     } else if (o->ignore)
         w = jot_ones(lp.ctx, jot_dtype(lp), jot_shape(labels));
@@ -117,7 +120,7 @@ label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o, jot_DType dtype)
         y = jot_where(out, nn_zero(y), y);
         w = jot_where(out, nn_zero(w), w);
     }
-    if (o->reduction != JOT_REDUCTION_MEAN || (!o->weight && !o->ignore))
+    if (o->reduction != JOT_REDUCTION_MEAN || (!nn_given(o->weight) && !o->ignore))
         return loss_end_as(y, o->reduction, dtype);
     y = jot_div(jot_sum(y, JOT_ALL_DIMS), jot_sum(w, JOT_ALL_DIMS));
     return jot_leave(lp.ctx, jot_cast(y, dtype));

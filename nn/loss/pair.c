@@ -78,36 +78,44 @@ loss_log(jot_Var p)
     return jot_where(none, jot_scale(one, -100), jot_log(jot_where(none, one, p)));
 }
 
+static jot_Var
+pair_weigh(jot_Var y, jot_Var weight)
+{
+    return nn_given(weight) ? jot_mul(y, loss_as(weight, y)) : y;
+}
+
 jot_Var
-jot_bce_loss(jot_Var p, jot_Var target, const jot_Var *weight, jot_Reduction reduction)
+jot_bce_loss(jot_Var p, jot_Var target, jot_Var weight, jot_Reduction reduction)
 {
     static const char op[] = "bce_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(p, target));
-    if ((weight && jot_check(ctx, p, op, "p") && !nn_fits(ctx, *weight, p, op, "weight")) ||
+    if ((nn_given(weight) && jot_check(ctx, p, op, "p") &&
+         !nn_fits(ctx, weight, p, op, "weight")) ||
         !loss_pair(&p, "p", &target, "target", reduction, op))
         return nn_poison(ctx);
     jot_Var not_p = jot_offset(jot_neg(p), 1), not_target = jot_offset(jot_neg(target), 1);
     jot_Var y = jot_add(jot_mul(target, loss_log(p)), jot_mul(not_target, loss_log(not_p)));
-    return loss_end(jot_neg(weight ? jot_mul(y, loss_as(*weight, y)) : y), reduction);
+    return loss_end(jot_neg(pair_weigh(y, weight)), reduction);
 }
 
 /* (1 - t) x + (1 + (w - 1) t) softplus(-x), w the weight of t = 1: no sigmoid is rounded to 1 */
 jot_Var
-jot_bce_with_logits_loss(jot_Var x, jot_Var target, const jot_Var *weight,
-                         const jot_Var *pos_weight, jot_Reduction reduction)
+jot_bce_with_logits_loss(jot_Var x, jot_Var target, jot_Var weight, jot_Var pos_weight,
+                         jot_Reduction reduction)
 {
     static const char op[] = "bce_with_logits_loss";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, target));
-    if (!jot_check(ctx, x, op, "x") || (weight && !nn_fits(ctx, *weight, x, op, "weight")) ||
-        (pos_weight && !nn_fits(ctx, *pos_weight, x, op, "pos_weight")) ||
+    if (!jot_check(ctx, x, op, "x") ||
+        (nn_given(weight) && !nn_fits(ctx, weight, x, op, "weight")) ||
+        (nn_given(pos_weight) && !nn_fits(ctx, pos_weight, x, op, "pos_weight")) ||
         !loss_begin(&x, &target, reduction, op))
         return nn_poison(ctx);
     jot_Var tail = jot_softplus(jot_neg(x));
-    if (pos_weight)
-        tail = jot_mul(tail, jot_offset(jot_mul(jot_offset(loss_as(*pos_weight, x), -1), target),
+    if (nn_given(pos_weight))
+        tail = jot_mul(tail, jot_offset(jot_mul(jot_offset(loss_as(pos_weight, x), -1), target),
                                         1));
     jot_Var y = jot_add(jot_mul(jot_offset(jot_neg(target), 1), x), tail);
-    return loss_end(weight ? jot_mul(y, loss_as(*weight, y)) : y, reduction);
+    return loss_end(pair_weigh(y, weight), reduction);
 }
 
 jot_Var

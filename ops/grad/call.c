@@ -103,24 +103,25 @@ grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, j
 }
 
 bool
-jot_grad(jot_Var y, const jot_Var *wrt, int n, jot_Var *grads)
+jot_grad(jot_Var y, jot_Vars wrt, jot_Var *grads)
 {
-    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(jot_vars(n, wrt));
+    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(wrt);
     NodeId id = ctx ? jot_node_in(ctx, y, "grad", "y") : 0;
     char buf[400];
     Text text = {NULL, buf, 0, sizeof buf};
 
-    if (!id || !grad_counts(ctx, "grad", "wrt", n))
-        return grad_poison(ctx, n, grads);
-    if (n && !grads)
-        return jot_fail(ctx, JOT_EUSE, "grad: there is nowhere to put %d gradients", n);
+    if (!id || !grad_counts(ctx, "grad", "wrt", wrt.n))
+        return grad_poison(ctx, wrt.n, grads);
+    if (wrt.n && !grads)
+        return jot_fail(ctx, JOT_EUSE, "grad: there is nowhere to put %d gradients",
+                        wrt.n);
     if (jot_node(ctx, id)->nelem != 1) {
-        grad_poison(ctx, n, grads);
+        grad_poison(ctx, wrt.n, grads);
         jot_shape_text(&text, jot_node(ctx, id)->rank, jot_node(ctx, id)->ext);
         return jot_fail(ctx, JOT_EGRAD, "grad: y has shape %s; it must have one element (sum it, "
                         "or see jot_vjp)", buf);
     }
-    return grad_call(ctx, "grad", jot_vars(1, &y), jot_vars(-1, NULL), jot_vars(n, wrt), grads);
+    return grad_call(ctx, "grad", jot_vars(1, &y), jot_vars(-1, NULL), wrt, grads);
 }
 
 bool

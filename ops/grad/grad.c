@@ -498,7 +498,8 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
 }
 
 JOT_FN bool
-jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
+jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt,
+             jot_Var *out)
 {
     Grad g;
     bool ok = jot_grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);

@@ -69,8 +69,8 @@ JOT_FN bool jot_past_asked(jot_Ctx *ctx, const Past *p); /* for that of a node t
 JOT_FN void jot_grad_of_past(Grad *g, const Node *n, NodeId d);
 /* The tangent that n has by the nodes that it was made past; 0: none. */
 JOT_FN NodeId jot_past_tangent(Grad *g, const Node *n);
-/* Can the gradient of y[0] .. by the node id, which messages call arg[k], be known? False: the error
- * is set. */
+/* Can the gradient of y[0] .. by the node id, which messages call arg[k], be known? False: the
+ * error is set. */
 JOT_FN bool jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k, int ny,
                            const NodeId *y);
 

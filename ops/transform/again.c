@@ -3,6 +3,23 @@
  * Read before: ops/transform/transform.h. After: ops/transform/vmap.c. */
 #include "ops/transform/transform.h"
 
+JOT_FN NodeSpec
+jot_node_spec(const Node *n)
+{
+    NodeSpec s = jot_spec_of((NodeKind)n->kind, (jot_DType)n->dtype, n->rank, n->ext);
+
+    s.op = n->op;
+    s.flags = n->flags;
+    s.ninputs = n->ninputs, s.input = n->input;
+    s.nindex = n->nindex, s.index = n->index;
+    s.ncond = n->ncond, s.cond = n->cond;
+    s.value = n->value;
+    s.stream = n->stream;
+    s.code = n->code;
+    s.also = n->also;
+    return s;
+}
+
 JOT_FN NodeId
 jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
 {

@@ -4,9 +4,9 @@
  *     x' --> h1' --> h2' --> y'          backward: again from x, which is kept, then the gradient
  *                                        of y' by x', along d
  *
- * A gradient of one's own (ops/transform/custom.c) whose callback makes the part once more. x' is an
- * ALIAS of x that stands beside d: so what is made of it is no node that is there already, and all
- * of it is computed where d is. Random numbers are made again with the seed and stream they had.
+ * A gradient of one's own (ops/transform/custom.c) whose callback makes the part once more. x' is
+ * an ALIAS of x that stands beside d: so what is made of it is no node that is there already, and
+ * all of it is computed where d is. Random numbers are made again, of the seed and stream they had.
  * What the part reads and does not compute from x (weights) goes into it like x, but for maps,
  * which cost nothing, so that products are found as ever.
  *

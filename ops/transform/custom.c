@@ -54,8 +54,8 @@ custom_spec(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id)
 }
 
 JOT_FN bool
-jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id, jot_CustomGradFn *grad,
-                 void *user, bool part, jot_Var *out)
+jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id,
+                 jot_CustomGradFn *grad, void *user, bool part, jot_Var *out)
 {
     NodeSpec spec = jot_spec_of(NODE_CUSTOM, JOT_BOOL, 0, NULL);
     NodeId custom, pick[UINT8_MAX];
@@ -259,8 +259,8 @@ custom_apart(jot_Ctx *ctx, const CodeSpec *s, int n, const NodeId *id, int m, co
     }
     for (k = 0; k < n && ok; k++)
         if (made[jot_node(ctx, id[k])->at])
-            ok = jot_fail(ctx, JOT_EGRAD, "jvp: the gradient of a %s is not linear in dy, so it says "
-                          "nothing of tangents", s->name);
+            ok = jot_fail(ctx, JOT_EGRAD, "jvp: the gradient of a %s is not linear in dy, so it "
+                          "says nothing of tangents", s->name);
     jot_mem_free(&ctx->mem, made, made ? list.n : 0);
     jot_list_free(ctx, &list);
     return ok;

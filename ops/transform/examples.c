@@ -1,12 +1,13 @@
 /* ops/transform/examples.c - a node of one example, made again of many, by its kind.
  *
- *     reindex   out[i0, i] = x[i0, index(i)], the loads of it too; of an x that all share x[index(i)]
+ *     reindex   out[i0, i] = x[i0, index(i)], and so its loads; x[index(i)] of an x that all share
  *     reduce    out[i0, index(i)] op= y[i0, i]
  *     others    of operands that each have an example's axis in front
  *
  * Axes of the node are numbered from 1 on then (jot_ix_inner).
  *
- * Read before: ops/transform/transform.h, ops/reindex.c, ops/reduce.c. After: ops/transform/vmap.c. */
+ * Read before: ops/transform/transform.h, ops/reindex.c, ops/reduce.c. After:
+ * ops/transform/vmap.c. */
 #include "ops/maps.h"
 #include "ops/transform/transform.h"
 #include "ops/user/code.h"

@@ -94,7 +94,8 @@ vmap_walk(Vmap *v)
         moved = vmap_moved(v, n, &each);
         v->state[at] |= each ? VMAP_EACH : 0;
         if (each || moved)
-            v->to[at] = each ? jot_vmap_node(v, v->order.v[at]) : jot_node_again(ctx, v->order.v[at], v->to);
+            v->to[at] = each ? jot_vmap_node(v, v->order.v[at])
+                             : jot_node_again(ctx, v->order.v[at], v->to);
         if (!v->to[at])
             return ctx->status != JOT_OK ? false : jot_fail_memory(ctx, "vmap");
         if (each || moved)

@@ -250,6 +250,17 @@ code_inputs(jot_Ctx *ctx, const char *op, const jot_Code *c, NodeId *input)
     return true;
 }
 
+/* The input that an output is like, c->inputs for none of that name. */
+static int
+code_like(const jot_Code *c, const char *name)
+{
+    int k = 0;
+
+    while (k < c->inputs && !jot_str_eq(c->in_names[k], name))
+        k++;
+    return k;
+}
+
 /* Shape and dtype of output k into arg inputs + k. */
 static bool
 code_output(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s, int k)
@@ -259,23 +270,22 @@ code_output(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s, int k)
     Text text = {NULL, what, 0, sizeof what};
     int64_t nelem;
 
-    if (out->like < -1 || out->like >= c->inputs)
-        return jot_fail(ctx, JOT_ERANGE,
-                        "code %s: output %s is like input %d; there are %d inputs (-1: "
-                        "shape and dtype are given)",
-                        s->name, out->name, out->like, c->inputs);
-    if (out->like >= 0) {
-        const CodeArg *in = &s->arg[out->like];
+    if (out->like) {
+        int at = code_like(c, out->like);
+        const CodeArg *in = &s->arg[at];
 
+        if (at == c->inputs)
+            return jot_fail(ctx, JOT_EUSE, "code %s: output %s is like %s, and no input has "
+                            "that name", s->name, out->name, out->like);
         return jot_codespec_arg(s, c->inputs + k, (jot_DType)in->dtype, in->rank, in->ext)
             || jot_fail_memory(ctx, "code");
     }
     if (!jot_dtype_nbytes(out->dtype))
         return jot_fail(ctx, JOT_EDTYPE, "code %s: output %s has no dtype (%d)", s->name, out->name,
                         (int)out->dtype);
-    if (out->shape.n && !out->shape.v)
-        return jot_fail(ctx, JOT_EUSE, "code %s: the shape of output %s is NULL", s->name,
-                        out->name);
+    if (!out->shape.v)
+        return jot_fail(ctx, JOT_EUSE, "code %s: output %s has no shape and is like no input "
+                        "(JOT_SHAPE() is a scalar's)", s->name, out->name);
     jot_text_f(&text, "code %.*s: output %.*s", 60, s->name, 60, out->name);
     if (!jot_shape_ok(ctx, what, out->dtype, out->shape.n, out->shape.v, &nelem))
         return false;
@@ -381,7 +391,8 @@ jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick)
     for (k = 0; k < s->outputs; k++) {
         const CodeArg *a = &s->arg[s->inputs + k];
         int64_t ext[2 * JOT_MAX_RANK];
-        NodeSpec out = jot_spec_of(NODE_PICK, (jot_DType)a->dtype, jot_codespec_ext(s, a, ext), ext);
+        int rank = jot_codespec_ext(s, a, ext);
+        NodeSpec out = jot_spec_of(NODE_PICK, (jot_DType)a->dtype, rank, ext);
 
         out.op = k;
         out.ninputs = 1;

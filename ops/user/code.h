@@ -60,8 +60,8 @@ typedef struct CodeSpec {
     int parallel_dim;      /* which of its extents; -1: its number of elements */
     jot_HostFn *host;
     void *user;
-    int lead;              /* of many examples, side by side: the extents that stand before those of */
-    int64_t lead_ext[JOT_MAX_RANK]; /* each array, which are of one example */
+    int lead;              /* of many examples, side by side: the extents before those of each */
+    int64_t lead_ext[JOT_MAX_RANK]; /* array, which are of one example */
     int64_t examples;      /* their product */
     struct CodeSpec *base; /* whose texts and names these are; NULL: its own */
     jot_CustomGradFn *custom;    /* of a CUSTOM node: makes gradients (ops/transform/custom.c) */
@@ -77,8 +77,8 @@ JOT_FN bool jot_code_same(const CodeSpec *a, const CodeSpec *b);
  * wanted; on return din[k] is its node, 0 where there is no text or nothing flows. False:
  * JOT_EGRAD naming a wanted float input that has no text, or another failure. */
 JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din);
-/* What follows for the result of a MAP node from the tangent t of operand k. 0: no text was given, or
- * another failure. */
+/* What follows for the result of a MAP node from the tangent t of operand k. 0: no text was given,
+ * or another failure. */
 JOT_FN NodeId jot_code_tangent(jot_Ctx *ctx, NodeId map, int k, NodeId t);
 /* Run a CODE node through its host function: buf as above. False: there is none; the message names
  * the operator and says which backends run it (a MAP never has one). */
@@ -89,7 +89,7 @@ JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);
 JOT_FN bool jot_codespec_names(jot_Ctx *ctx, const char *op, const jot_Code *c);
 JOT_FN bool jot_code_is_among(const char *words, const char *name); /* " one two three " */
 JOT_FN bool jot_code_is_word(const char *name); /* of C99 */
-/* "y_0" or "y_n", and for a gradient "dy_0": 1 + which argument, which extent (-1: all elements). */
+/* "y_0" or "y_n", and for a gradient "dy_0": 1 + which argument; which extent, -1: its elements. */
 JOT_FN bool jot_codespec_parallel(jot_Ctx *ctx, const char *name, const CodeSpec *s, bool gradient,
                                   int *arg, int *dim);
 /* Making specs. False, NULL: memory was refused, and nothing was reported yet. */

@@ -72,17 +72,40 @@ jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
     return handle;
 }
 
+/* One buffer against its place: there, and of its size. */
 static bool
-call_given(Func *f, const void *const *in, void *const *out)
+call_fits_buffer(Func *f, const char *list, uint32_t k, const void *p, size_t nbytes,
+                 const FuncShape *want)
+{
+    char text[SHAPE_TEXT];
+
+    if (nbytes != want->nbytes)
+        return jot_fail(f->ctx, JOT_ESHAPE, "call: %s[%u] is %s %s: %zu bytes asked, %zu found",
+                        list, k, jot_dtype_name(want->dtype),
+                        jot_shape_str(text, want->rank, want->ext), want->nbytes, nbytes);
+    return p || !nbytes || jot_fail(f->ctx, JOT_EUSE, "call: %s[%u] is NULL", list, k);
+}
+
+static bool
+call_given(Func *f, jot_Ins in, jot_Outs out)
 {
     uint32_t i;
 
+    if (in.n < 0 || (uint32_t)in.n != f->ninputs)
+        return jot_fail(f->ctx, JOT_ERANGE, "call: in: %u buffers asked, %d found", f->ninputs,
+                        in.n);
+    if (out.n < 0 || (uint32_t)out.n != f->noutputs)
+        return jot_fail(f->ctx, JOT_ERANGE, "call: out: %u buffers asked, %d found", f->noutputs,
+                        out.n);
+    if ((in.n && !in.v) || (out.n && !out.v))
+        return jot_fail(f->ctx, JOT_EUSE, "call: the list of %s is NULL", in.n && !in.v ? "in"
+                                                                                         : "out");
     for (i = 0; i < f->ninputs; i++)
-        if ((!in || !in[i]) && f->input[i].shape.nbytes)
-            return jot_fail(f->ctx, JOT_EUSE, "call: in[%u] is NULL", i);
+        if (!call_fits_buffer(f, "in", i, in.v[i].data, in.v[i].nbytes, &f->input[i].shape))
+            return false;
     for (i = 0; i < f->noutputs; i++)
-        if ((!out || !out[i]) && f->output[i].shape.nbytes)
-            return jot_fail(f->ctx, JOT_EUSE, "call: out[%u] is NULL", i);
+        if (!call_fits_buffer(f, "out", i, out.v[i].data, out.v[i].nbytes, &f->output[i].shape))
+            return false;
     return true;
 }
 
@@ -126,19 +149,19 @@ call_changes(const Func *f, const void *p, size_t nbytes)
 
 /* Does a result other than number `but` lie there? */
 static bool
-call_written(const Func *f, uint32_t but, const void *p, size_t nbytes, void *const *out)
+call_written(const Func *f, uint32_t but, const void *p, size_t nbytes, jot_Outs out)
 {
     uint32_t i;
 
     for (i = 0; i < f->noutputs; i++)
-        if (i != but && !call_apart(p, nbytes, out[i], f->output[i].shape.nbytes))
+        if (i != but && !call_apart(p, nbytes, out.v[i].data, f->output[i].shape.nbytes))
             return true;
     return false;
 }
 
 /* An input where it lies, or its copy. */
 static bool
-call_placed(Func *f, uint32_t k, const void *p, void *const *out, Buffer *view)
+call_placed(Func *f, uint32_t k, const void *p, jot_Outs out, Buffer *view)
 {
     FuncInput *input = &f->input[k];
     size_t nbytes = input->shape.nbytes;
@@ -161,7 +184,7 @@ call_placed(Func *f, uint32_t k, const void *p, void *const *out, Buffer *view)
 
 /* The caller's elements as the call's. */
 static bool
-call_inputs(Func *f, const void *const *in, void *const *out)
+call_inputs(Func *f, jot_Ins in, jot_Outs out)
 {
     uint32_t i;
 
@@ -172,7 +195,7 @@ call_inputs(Func *f, const void *const *in, void *const *out)
         if (leaf->kind != LEAF_INPUT)
             continue;
         if (!f->graphed) {
-            if (!call_placed(f, leaf->input, in[leaf->input], out, &leaf->view))
+            if (!call_placed(f, leaf->input, in.v[leaf->input].data, out, &leaf->view))
                 return false;
             continue;
         }
@@ -180,14 +203,14 @@ call_inputs(Func *f, const void *const *in, void *const *out)
         if (!leaf->buf)
             return jot_fail_memory(f->ctx, "call");
         if (input->shape.nbytes)
-            memcpy(leaf->buf->p, in[leaf->input], input->shape.nbytes);
+            memcpy(leaf->buf->p, in.v[leaf->input].data, input->shape.nbytes);
     }
     return true;
 }
 
 /* Results are computed in the caller's memory where nobody can tell that they were not copied. */
 static void
-call_outputs(Func *f, void *const *out)
+call_outputs(Func *f, jot_Outs out)
 {
     uint32_t k;
 
@@ -197,8 +220,9 @@ call_outputs(Func *f, void *const *out)
         const char *why = !root ? "elements that nothing computes"
                         : root->to ? "another output is the same"
                         : jot_func_keeps(f, o->from.at) ? "a variable keeps it"
-                        : !call_aligned(&o->shape, out[k]) ? "not aligned as its elements are"
-                        : call_written(f, k, out[k], o->shape.nbytes, out)
+                        : !call_aligned(&o->shape, out.v[k].data)
+                              ? "not aligned as its elements are"
+                        : call_written(f, k, out.v[k].data, o->shape.nbytes, out)
                               ? "another output lies in it" : NULL;
 
         if (!o->shape.nbytes)
@@ -208,7 +232,7 @@ call_outputs(Func *f, void *const *out)
             continue;
         }
         memset(&root->given, 0, sizeof root->given);
-        root->given.p = out[k];
+        root->given.p = out.v[k].data;
         root->given.nbytes = root->nbytes;
         root->to = &root->given;
     }
@@ -230,7 +254,7 @@ call_end(Func *f)
 }
 
 bool
-jot_call(jot_Func h, const void *const *in, void *const *out)
+jot_call(jot_Func h, jot_Ins in, jot_Outs out)
 {
     Func *f = func_of(h, "call");
     uint32_t i;
@@ -241,7 +265,7 @@ jot_call(jot_Func h, const void *const *in, void *const *out)
     ok = ok && jot_func_ready(f) && call_inputs(f, in, out) && jot_func_launch(f)
       && jot_func_fetch(f, f->noutputs);
     for (i = 0; ok && i < f->noutputs; i++)
-        jot_func_take(f, &f->output[i], out[i]);
+        jot_func_take(f, &f->output[i], out.v[i].data);
     if (ok)
         jot_func_updates(f);
     else if (f)

@@ -176,13 +176,14 @@ jot_profile_plan(jot_Ctx *ctx, int64_t start)
 /* ---- what there is ------------------------------------------------------------------------ */
 
 int
-jot_profile_kernels(const jot_Ctx *ctx, jot_ProfileKernel *out, int most)
+jot_profile_kernels_sized(const jot_Ctx *ctx, jot_ProfileKernel *out, int most, size_t nbytes)
 {
     const struct Profile *p = ctx ? ctx->profile : NULL;
     int i;
 
     for (i = 0; p && i < most && i < (int)p->kernels.n; i++)
-        out[i] = p->kernels.v[i].sums;
+        jot_sized((char *)out + (size_t)i * nbytes, nbytes, &p->kernels.v[i].sums,
+                  sizeof p->kernels.v[i].sums);
     return p ? (int)p->kernels.n : 0;
 }
 

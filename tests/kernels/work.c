@@ -185,8 +185,8 @@ net_step(jot_Ctx *c, Model *m, int i, jot_Var x, jot_Optim *optim, Run *run)
         y = jot_mean(jot_square(y), JOT_ALL_DIMS);
         if (!jot_optim_ok(*optim))
             *optim = jot_sgd(jot_vars(m->n, m->p), 0.01, 0.9, 0);
-        jot_grad(y, m->p, m->n, g);
-        jot_step(*optim, g);
+        jot_grad(y, jot_vars(m->n, m->p), g);
+        jot_step(*optim, jot_vars(m->n, g));
     }
     ok = run(c, jot_vars(1, &y));
     jot_pop(c);

@@ -17,11 +17,11 @@ static const double ref_narrow_0[] = {
     1.732421875, -0.689453125, 0.830078125, 0
 };
 
-static const double ref_take_y[] = {
+static const double ref_select_y[] = {
     -0.486328125, 1.033203125, -1.056640625, 0.462890625, -1.626953125, -0.107421875
 };
 
-static const double ref_take_0[] = {
+static const double ref_select_0[] = {
     0, 0, 0, 0, 0, 0, 0.498046875, -1.923828125, 0, 0, 0, 0, 0, 0, 0, 0, -0.404296875, 1.115234375,
     0, 0, 0, 0, 0, 0, 0, 0, -1.306640625, 0.212890625, 0, 0
 };
@@ -720,7 +720,7 @@ typedef struct {
 } RefCase;
 static const RefCase ref_cases[] = {
     {"narrow", 1, {{2, {3, 5}}}, {2, {3, 3}}, ref_narrow_y, {ref_narrow_0}},
-    {"take", 1, {{3, {3, 5, 2}}}, {2, {3, 2}}, ref_take_y, {ref_take_0}},
+    {"select", 1, {{3, {3, 5, 2}}}, {2, {3, 2}}, ref_select_y, {ref_select_0}},
     {"split", 1, {{2, {3, 7}}}, {2, {3, 4}}, ref_split_y, {ref_split_0}},
     {"chunk", 1, {{2, {7, 2}}}, {2, {1, 2}}, ref_chunk_y, {ref_chunk_0}},
     {"roll", 1, {{2, {3, 5}}}, {2, {3, 5}}, ref_roll_y, {ref_roll_0}},

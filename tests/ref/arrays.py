@@ -17,7 +17,7 @@ def put(x, y, accumulate):  # at tuples of places (3) of x (4, 3, 2)
 INSIDE = lambda x: x / 2.1
 ARRAYS = [
     ('narrow', [(3, 5)], lambda x: x.narrow(1, 1, 3)),
-    ('take', [(3, 5, 2)], lambda x: x.select(1, -2)),
+    ('select', [(3, 5, 2)], lambda x: x.select(1, -2)),
     ('split', [(3, 7)], lambda x: x.split([2, 4, 1], 1)[1]),
     ('chunk', [(7, 2)], lambda x: x.chunk(3, 0)[2]),
     ('roll', [(3, 5)], lambda x: x.roll(7, 1)),

@@ -117,7 +117,7 @@ check_case(const RefCase *r, jot_DType dtype, double tolerance)
     double d;
 
     if (has_gradient(r))
-        jot_grad(loss, in, r->inputs, g);
+        jot_grad(loss, jot_vars(r->inputs, in), g);
     all[nall++] = y;
     for (int k = 0; k < r->inputs; k++)
         if (r->grad[k])
@@ -180,10 +180,10 @@ derivatives(const RefCase *r, double h, double *value, double *first, double *se
     jot_Ctx *c = open_ctx();
     jot_Var in[5], g[5], gg[5], y, loss = objective(c, r, JOT_F64, h, in, &y);
     *value = jot_item(loss);
-    jot_grad(loss, in, r->inputs, g);
+    jot_grad(loss, jot_vars(r->inputs, in), g);
     jot_Var slope = along(c, g, r->inputs);
     *first = jot_item(slope);
-    jot_grad(slope, in, r->inputs, gg);
+    jot_grad(slope, jot_vars(r->inputs, in), gg);
     *second = jot_item(along(c, gg, r->inputs));
     if (h == 0)
         check_tangents(c, r, in, loss, slope, *first, *second);
@@ -205,8 +205,8 @@ results(const RefCase *r, jot_Ctx *c, const jot_Var *in, jot_Var *out)
     jot_Var dy = ref_array(c, JOT_F64, jot_shape(out[0]), 9, 1);
     if (!has_gradient(r))
         return n;
-    jot_grad(jot_sum(jot_mul(out[0], dy), JOT_ALL_DIMS), in, r->inputs, g);
-    jot_grad(along(c, g, r->inputs), in, r->inputs, gg);
+    jot_grad(jot_sum(jot_mul(out[0], dy), JOT_ALL_DIMS), jot_vars(r->inputs, in), g);
+    jot_grad(along(c, g, r->inputs), jot_vars(r->inputs, in), gg);
     for (int k = 0; k < r->inputs; k++)
         if (r->grad[k]) {
             out[n++] = g[k];
