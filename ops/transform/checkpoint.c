@@ -23,12 +23,12 @@ typedef struct {
     NodeList order;   /* all that y is made of */
     uint8_t *state;   /* per position */
     NodeId *to;       /* ... what stands for it */
-} Part;
+} PartAgain;
 
 #define part_at(p, id) (jot_node((p)->ctx, id)->at)
 
 static bool
-part_open(Part *p, jot_Ctx *ctx, int ny, const NodeId *y)
+part_open(PartAgain *p, jot_Ctx *ctx, int ny, const NodeId *y)
 {
     uint32_t at;
 
@@ -44,7 +44,7 @@ part_open(Part *p, jot_Ctx *ctx, int ny, const NodeId *y)
 }
 
 static void
-part_close(Part *p)
+part_close(PartAgain *p)
 {
     jot_mem_free(&p->ctx->mem, p->state, p->state ? p->order.n : 0);
     jot_mem_free(&p->ctx->mem, p->to, p->to ? p->order.n * sizeof *p->to : 0);
@@ -58,9 +58,9 @@ part_is_source(const Node *n)
         || (n->kind == NODE_ALIAS && n->flags & NODE_STATE);
 }
 
-/* Again comes what stands on x or on draws, and maps; and y needs it. */
+/* PartAgain comes what stands on x or on draws, and maps; and y needs it. */
 static void
-part_mark(Part *p, int ny, const NodeId *y, int nx, const NodeId *x)
+part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
 {
     jot_Ctx *ctx = p->ctx;
     uint32_t at;
@@ -96,7 +96,7 @@ part_mark(Part *p, int ny, const NodeId *y, int nx, const NodeId *x)
 
 /* Does a gradient go to it: is it read, a float, and computed elsewhere? */
 static bool
-part_reads(const Part *p, uint32_t at)
+part_reads(const PartAgain *p, uint32_t at)
 {
     const Node *n = jot_node(p->ctx, p->order.v[at]);
 
@@ -119,7 +119,7 @@ part_alias(jot_Ctx *ctx, NodeId id, NodeId after, bool stored)
 }
 
 static NodeId
-part_node(Part *p, NodeId id, NodeId after)
+part_node(PartAgain *p, NodeId id, NodeId after)
 {
     const Node *n = jot_node(p->ctx, id);
     NodeSpec spec;
@@ -137,7 +137,7 @@ part_node(Part *p, NodeId id, NodeId after)
 
 /* All that was marked, of x[0] .., of which the first `given` are kept. */
 static bool
-part_again(Part *p, int n, const NodeId *x, int given, NodeId after)
+part_again(PartAgain *p, int n, const NodeId *x, int given, NodeId after)
 {
     uint32_t at;
     int k;
@@ -184,7 +184,7 @@ part_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
 {
     jot_Ctx *ctx = jot_ctx_of(y);
     NodeId from[UINT8_MAX], of[UINT8_MAX], d[UINT8_MAX], after;
-    Part p;
+    PartAgain p;
     bool ok;
     int k;
 
@@ -215,7 +215,7 @@ part_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
 static int
 part_inputs(jot_Ctx *ctx, int ny, const NodeId *y, int nx, NodeId *x)
 {
-    Part p;
+    PartAgain p;
     uint32_t at;
     int n = nx;
 
