@@ -249,6 +249,8 @@ code_of(const char *name, const char *source, const char *const *grads, const ch
     code.parallel = "y_n";
     code.grad_source = grads;
     code.grad_parallel = along;
+    code.opencl.source = source;
+    code.opencl.grad_source = grads;
     jot_code(in[0].ctx, &code, &y);
     return y;
 }
@@ -270,16 +272,18 @@ cube_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, V *dx)
 }
 
 static void
-test_code(void)
+test_code(const char *backend)
 {
-    jot_Ctx *c = open_ctx(NULL);
-    V x = numbers(c, JOT_SHAPE(300), 1), y, g, h, t, e = numbers(c, JOT_SHAPE(300), 2), xs, ys;
+    jot_Ctx *c = open_ctx(backend);
+    V x, y, g, h, t, e, xs, ys;
 
-    if (!strcmp(jot_backend(c), "interp")) {
-        SKIP("no compiler for user code");
+    if (jot_error(c) || !strcmp(jot_backend(c), "interp")) {
+        SKIP("no compiler for user code: %s", jot_message(c));
         jot_close(c);
         return;
     }
+    x = numbers(c, JOT_SHAPE(300), 1);
+    e = numbers(c, JOT_SHAPE(300), 2);
     y = code_of("cube", "for (jot_i64 k = lo; k < hi; k++) y[k] = x[k] * x[k] * x[k];", NULL, NULL,
                 1, &x);
     jot_custom_grad(JOT_VARS(y), JOT_VARS(x), cube_grad, NULL, &y);
@@ -601,7 +605,8 @@ main(void)
         test_again(backends[k], NESTED);
         test_dropout(backends[k]);
     }
-    test_code();
+    test_code(NULL);
+    test_code("opencl");
     test_memory();
     test_refused();
     test_allocations();

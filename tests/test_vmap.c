@@ -1,7 +1,8 @@
 /* tests/test_vmap.c - graphs of many examples at once: each operator with every choice of axes
  * against one example after the other, drawn programs among them; nested, with gradients, Jacobians
- * and Hessians; draws, user code, what is refused, memory refused; and that their kernels are those
- * of the graph written by hand, on machines that are not here.
+ * and Hessians, and against torch.func (tests/ref/func.h); draws, user code, what is refused,
+ * refused memory; and that their kernels are those of the graph written by hand, on machines that
+ * are not here.
  *
  *     test_vmap N FIRST    N drawn programs, from seed FIRST on
  *
@@ -10,8 +11,11 @@
  * Guards: ops/transform/vmap.c, ops/transform/examples.c, ops/transform/again.c,
  * ops/index/walk.c. */
 #include <ctype.h>
+#include "nn.h"
 #include "tests/hooks.h"
 #include "tests/machines.h"
+#include "tests/ref/fill.h"
+#include "tests/ref/func.h"
 #include "tests/test.h"
 
 enum { MOST = 4096 };
@@ -172,6 +176,74 @@ test_draws(const char *backend)
     y[0] = jot_add(x, kept);
     jot_vmap(jot_vars(1, y), JOT_VARS(x, kept), JOT_VARS(xs, kept), &hold, ys);
     CHECK(apart(ys[0], jot_add(xs, kept)) < 1e-15, "a draw that is an input: %s", jot_message(c));
+    jot_close(c);
+}
+
+/* ---- torch.func --------------------------------------------------------------------------- */
+
+static void
+is_torch(V v, const double *want, size_t nbytes, const char *what)
+{
+    double p[256], worst = 0;
+    size_t k, n = nbytes / sizeof *want;
+    bool there = (size_t)jot_nelem(v) == n && ref_read(v, p, 256);
+
+    CHECK(there, "%s: %s", what, jot_message(v.ctx));
+    for (k = 0; there && k < n; k++)
+        worst = fabs(p[k] - want[k]) > worst ? fabs(p[k] - want[k]) : worst;
+    CHECK(worst < 1e-11, "%s: off by %g", what, worst);
+}
+#define TORCH(v, name) is_torch(v, func_##name, sizeof func_##name, #name)
+
+static V
+filled(jot_Ctx *c, jot_Ints shape, int seed)
+{
+    return ref_array(c, JOT_F64, shape, seed, 1);
+}
+
+static V
+loss_of(V x, V w, V b, V y)
+{
+    return jot_sum(jot_square(jot_sub(jot_softmax(net(x, w, b), 0), y)), JOT_ALL_DIMS);
+}
+
+/* The programs of tests/ref/func.py. */
+static void
+test_torch(const char *backend)
+{
+    jot_Ctx *c = open_ctx(backend);
+    V w = filled(c, JOT_SHAPE(4, 3), 1), b = filled(c, JOT_SHAPE(3), 2);
+    V xs = filled(c, JOT_SHAPE(5, 4), 3), v = filled(c, JOT_SHAPE(4), 5);
+    V ys = filled(c, JOT_SHAPE(5, 3), 4), y = filled(c, JOT_SHAPE(3), 4);
+    V ws = filled(c, JOT_SHAPE(2, 4, 3), 6), x = filled(c, JOT_SHAPE(4), 3);
+    V e = jot_array(c, JOT_F64, JOT_SHAPE(4), NULL), u = jot_array(c, JOT_F64, JOT_SHAPE(3), NULL);
+    V g[2], gs[2], h, n = net(x, w, b), eye = jot_eye(c, JOT_F64, 4, 4);
+    jot_Vmap last = {{0, NULL}, JOT_INTS(1), false};
+
+    jot_grad(loss_of(x, w, b, y), JOT_VARS(w, b), g);
+    jot_vmap(jot_vars(2, g), JOT_VARS(x, y), JOT_VARS(xs, ys), NULL, gs);
+    TORCH(gs[0], sample_w);
+    TORCH(gs[1], sample_b);
+    jot_grad(loss_of(x, w, b, y), JOT_VARS(x), g);
+    jot_jvp(JOT_VARS(g[0]), JOT_VARS(x), JOT_VARS(e), &h);
+    jot_vmap(JOT_VARS(h), JOT_VARS(e), JOT_VARS(eye), NULL, &h);
+    TORCH(h, hessian);
+    jot_vmap(JOT_VARS(h), JOT_VARS(x), JOT_VARS(xs), NULL, &h);
+    TORCH(h, hessians);
+    jot_vjp(JOT_VARS(n), JOT_VARS(u), JOT_VARS(x), g);
+    jot_vmap(JOT_VARS(g[0]), JOT_VARS(u), JOT_VARS(jot_eye(c, JOT_F64, 3, 3)), NULL, &h);
+    TORCH(h, jacobian);
+    jot_jvp(JOT_VARS(n), JOT_VARS(x), JOT_VARS(e), &h);
+    jot_vmap(JOT_VARS(h), JOT_VARS(e), JOT_VARS(eye), &last, &h);
+    TORCH(h, forward);
+    jot_vmap(JOT_VARS(n), JOT_VARS(x), JOT_VARS(xs), NULL, &h);
+    jot_vmap(JOT_VARS(h), JOT_VARS(w), JOT_VARS(ws), &last, &h);
+    TORCH(h, ensemble);
+    h = jot_mul(jot_cumsum(x, 0), x);
+    h = jot_sort(h, 0, false);
+    jot_jvp(JOT_VARS(h), JOT_VARS(x), JOT_VARS(v), &h);
+    TORCH(h, tangent);
+    CHECK(!jot_error(c), "%s", jot_message(c));
     jot_close(c);
 }
 
@@ -632,6 +704,7 @@ main(int argc, char **argv)
         test_nested(backends[k]);
         test_hessian(backends[k]);
         test_draws(backends[k]);
+        test_torch(backends[k]);
         test_code(backends[k], k == 1);
     }
     test_refused();

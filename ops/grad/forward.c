@@ -147,7 +147,7 @@ forward_mark(Grad *g, int ny, const NodeId *y)
     for (k = 0; k < ny; k++)
         g->need[jot_node(g->ctx, y[k])->at] |= GRAD_USED;
     for (at = g->order.n; at-- > 0;)
-        if (g->need[at] & GRAD_USED)
+        if (g->need[at] & GRAD_USED && g->need[at] & GRAD_NEED) /* not what only places come of */
             for (k = jot_grad_through(g, jot_node(g->ctx, g->order.v[at]), &through); k-- > 0;)
                 g->need[jot_node(g->ctx, through[k])->at] |= GRAD_USED;
 }
