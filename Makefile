@@ -6,6 +6,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
+#   data-libs      what programs that read data link with
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored
 #   examples       build/examples/               docs        dumps and counts into docs/
@@ -28,21 +29,25 @@ endif
 ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform nn nn/image nn/loss expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function
-HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c)
+HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c data/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
 NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c) backends/host/driver.c
 NO_TUNE = plan/tier/trial.c plan/tier/tune.c io/tune.c
 NO_EXPORT = plan/function/export.c io/export.c
+NO_DATA = $(wildcard data/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
-LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
+LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h expr.h $(wildcard nn/*.h nn/*/*.h expr/*.h)
+NNHDR   = nn.h expr.h data.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h))
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
-ZLIB    = $(shell echo 'int main(void){return 0;}' >/tmp/jot_z$$$$.c; $(CC) -include zlib.h /tmp/jot_z$$$$.c -o /tmp/jot_z$$$$ -lz 2>/dev/null && echo -DHAVE_ZLIB -lz; rm -f /tmp/jot_z$$$$.c /tmp/jot_z$$$$)
+has     = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
+            $(CC) -include stdio.h -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3) $(2); rm -rf $$t)
+# what data/ reads by libraries of others, where they are: looked for once
+DATALIBS = $(eval DATALIBS := $(call has,png.h,-lpng,-DJOT_PNG) $(call has,jpeglib.h,-ljpeg,-DJOT_JPEG) $(call has,zlib.h,-lz,-DJOT_ZLIB))$(DATALIBS)
 TESTS   = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 MODELS  = $(wildcard examples/models/*.c)
 COMMON  = $(wildcard examples/common/*.c)
@@ -52,8 +57,9 @@ all: $(B)/libjot.a
 
 # POSIX and dlopen in the hosted files
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
+$(NO_DATA:%.c=$(B)/%.o): WARN += $(filter -D%,$(DATALIBS))
 
-$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c)): $(NNHDR)
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
@@ -73,11 +79,11 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c,$<),$(DATALIBS)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(ZLIB) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
 # the networks' values against PyTorch's
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
@@ -161,7 +167,7 @@ run-long: $(TESTS) $(EXAMPLES)
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
-	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
+	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
@@ -224,7 +230,7 @@ check-tcc: tcc-build
 
 check-c++: $(B)/libjot.a
 	@if command -v g++ >/dev/null; then \
-	    g++ -Wall -Wextra -Wpedantic -Werror -I. tests/use.cc -o $(B)/use_cxx $(B)/libjot.a $(LIBS) && $(B)/use_cxx; \
+	    g++ -Wall -Wextra -Wpedantic -Werror -I. tests/use.cc -o $(B)/use_cxx $(B)/libjot.a $(DATALIBS) $(LIBS) && $(B)/use_cxx; \
 	 else echo "skipped: no g++ here"; echo "0 passed, 0 failed, 1 skipped"; fi
 
 freestanding:
@@ -233,17 +239,21 @@ freestanding:
 layers:
 	@tools/layers.sh
 
+# what programs that read data link with
+data-libs:
+	@echo $(filter -l%,$(DATALIBS))
+
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h nn.h expr.h
+$(B)/dist/jot.h: core.h nn.h expr.h data.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/; nn\.h and.*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h expr.h | \
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h expr.h data.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  awk -v without="$(foreach x,NO_DEVICES NO_TUNE NO_EXPORT,JOT_$(x) $($(x)))" -f tools/amalgamate.awk $(ALLSRC); } > $@
+	  awk -v without="$(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,JOT_$(x) $($(x)))" -f tools/amalgamate.awk $(ALLSRC); } > $@
 
 # the one-file build, with every compiler at hand, and a program on it
 dist-check: dist
@@ -255,11 +265,9 @@ dist-check: dist
 # answer; COLD=1: from an empty cache; TUNE=8: jot once more, with so many schedules timed (JOT_TUNE);
 # BEFORE=another build's build/bench/bench: its jot by turns with this one;
 # DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and the device's own copies
-has      = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
-             $(CC) -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3); rm -rf $$t)
-OPENBLAS = $(call has,cblas-openblas.h,-lopenblas,-DHAVE_OPENBLAS -lopenblas)
-ONEDNN   = $(call has,dnnl.h,-ldnnl,-DHAVE_ONEDNN -ldnnl)
-CJSON    = $(call has,cjson/cJSON.h,-lcjson,-lcjson)
+OPENBLAS = $(call has,cblas-openblas.h,-lopenblas,-DHAVE_OPENBLAS)
+ONEDNN   = $(call has,dnnl.h,-ldnnl,-DHAVE_ONEDNN)
+CJSON    = $(call has,cjson/cJSON.h,-lcjson)
 THREADS  = 1,2
 MODES    = eager
 BUDGET   = 1
@@ -311,7 +319,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
 
 clean:

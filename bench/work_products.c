@@ -28,6 +28,15 @@ gemm_bf16(Bench *b, jot_Var *out)
 }
 
 static int
+gemm_i8(Bench *b, jot_Var *out)
+{
+    int n = gemm_half(b, JOT_I8, out);
+
+    out[0] = jot_cast(out[0], JOT_I32);
+    return n;
+}
+
+static int
 gemm_f16(Bench *b, jot_Var *out)
 {
     return gemm_half(b, JOT_F16, out);
@@ -74,6 +83,8 @@ const Work work_products[] = {
     {"gemm_bf16_2048", gemm_bf16, GEMM(2048, 2048, 2048)},
     {"gemm_bf16_1000", gemm_bf16, GEMM(1000, 1000, 1000)},
     {"mm_bf16_197x768x3072", gemm_bf16, GEMM(197, 768, 3072)},
+    {"gemm_i8_256", gemm_i8, GEMM(256, 256, 256)},
+    {"gemm_i8_1024", gemm_i8, GEMM(1024, 1024, 1024)},
     {"gemm_f16_256", gemm_f16, GEMM(256, 256, 256)},
     {"gemm_f16_2048", gemm_f16, GEMM(2048, 2048, 2048)},
     {"mm_gemv_1024x4096", gemm, {1, 1024, 4096}, 0, 4.0 * 1024 * 4097, 4.0 * 4096, NULL},

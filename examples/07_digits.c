@@ -101,7 +101,7 @@ train(jot_Ctx *c, const jot_Var p[PARAMS], const Digits *d, int epochs, Report *
         if (step % per_epoch == 0)
             shuffle(order, d->n, &state);
         jot_set_lr(adam, first_rate + (last_rate - first_rate) * step / steps);
-        report_step(report, step, steps, epochs,
+        report_step(report, c, step, steps, epochs,
                     train_step(c, p, adam, d, order, step % per_epoch * batch, batch));
     }
     jot_optim_free(adam);

@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(ls *.h; find ops nn expr fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr data fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -25,7 +25,7 @@ for page in $pages; do
         sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
             grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
     done
-    for to in $(grep -o '`\(ops\|nn\|expr\|fuse\|target\|prelude\|ccode\|plan\|backends\|io\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+    for to in $(grep -o '`\(ops\|nn\|expr\|data\|fuse\|target\|prelude\|ccode\|plan\|backends\|io\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
@@ -51,7 +51,7 @@ done
 awk 'FNR == 1 { charter = 1 }
      charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
                for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
-     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr fuse ccode plan backends io tests -name '*.[ch]') |
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data fuse ccode plan backends io tests -name '*.[ch]') |
 while read -r file to; do
     to=${to%.}
     [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
@@ -76,7 +76,7 @@ for t in tests/test_*.c; do
         [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
     done <"$dir/guards"
 done
-for file in $(find ./*.c prelude target ops nn expr fuse ccode plan backends io -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
+for file in $(find ./*.c prelude target ops nn expr data fuse ccode plan backends io -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
     grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
 done
 
@@ -115,6 +115,37 @@ shapes=$(sed -n '/^```c/,/^```/p' docs/expr.md | grep -c '/\* ([0-9, ]*) \*/$')
 ${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/expr.c" -o "$dir/expr" "$b/libjot.a" -ldl -lpthread -lm &&
     JOT_BACKEND=interp "$dir/expr" >"$dir/expr.out" && [ "$(cat "$dir/expr.out")" = "$((shapes + 2)) of $((shapes + 2))" ] && ok ||
     { cat "$dir/expr.out"; bad "docs/expr.md: its expressions"; }
+
+# docs/data.md: its program, on files that it makes first
+libs=$(make -s data-libs)
+{
+    printf '#include <stdio.h>\n#include <stdlib.h>\n#include <string.h>\n#include "data.h"\n'
+    printf '#define CHECK(x, dtype, ...) check(x, dtype, JOT_SHAPE(__VA_ARGS__))\nstatic double seen; static int bad, shapes;\n'
+    printf 'static void check(jot_Var x, const char *dtype, jot_Ints s) { int ok = jot_rank(x) == s.n && !strcmp(dtype, jot_dtype_name(jot_dtype(x)));\n'
+    printf 'for (int k = 0; ok && k < s.n; k++) ok = jot_extent(x, k) == s.v[k];\nbad += !ok, shapes++; }\n'
+    printf 'static void ignore(void *user, const char *text, size_t n) { (void)user, (void)text, (void)n; }\n'
+    printf 'static void put(const char *path, const char *text) { FILE *f = fopen(path, "w"); fputs(text, f); fclose(f); }\n'
+    sed -n '/^```c/,/^```/p' docs/data.md | awk '/^```c/ { n++; next } /^```/ { next } n == 4'
+    printf 'int main(void) { jot_Ctx *c = jot_open(NULL);\n'
+    printf 'put("iris.csv", "length,width,kind\\n5.1,3.5,setosa\\n7.0,NA,versicolor\\n4.9,3,setosa\\n");\n'
+    printf 'put("corpus.txt", "to be or not to be, that is the question: whether");\n'
+    printf 'jot_write_idx(jot_zeros(c, JOT_U8, JOT_SHAPE(60, 28, 28)), "images.idx.gz");\n'
+    printf 'jot_write_png(jot_full(c, JOT_U8, JOT_SHAPE(3, 20, 30), 7), "photo.jpg");\n'
+    printf 'jot_write_wav(jot_zeros(c, JOT_F32, JOT_SHAPE(2, 100)), "sound.wav", 8000, 16);\n'
+    printf 'if (*jot_reads("png")) { printf("skipped: %%s\\n", jot_reads("png")); return 0; }\n'
+    sed -n '/^```c/,/^```/p' docs/data.md | awk '/^```c/ { n++; next } /^```/ { next } n != 4' |
+        sed -E 's#^jot_Var ([a-z0-9]+) = .*; */\* ([a-z]+[0-9]+) \(([0-9, ]+)\).*$#& CHECK(\1, "\2", \3);#'
+    printf 'jot_run(c, JOT_VARS(images, photo, small, wave, size, kind, z, pair0, pair1, mixed));\n'
+    printf 'printf("%%s%%d of %%d, %%d %%g %%d %%d %%d\\n", jot_message(c), shapes - bad, shapes, (int)seen, rate, (int)setosa, (int)(waits <= 7), (int)windows->count);\n'
+    printf 'jot_source_free(windows); jot_close(c); return 0; }\n'
+} >"$dir/data.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/data.c" -o "$dir/data" "$b/libjot.a" $libs -ldl -lpthread -lm &&
+    (cd "$dir" && JOT_BACKEND=interp ./data) >"$dir/data.out"
+case $(tail -n 1 "$dir/data.out") in
+"skipped: "*) cat "$dir/data.out" ;;
+"6 of 6, 64 8000 0 1 3") ok ;;
+*) cat "$dir/data.out"; bad "docs/data.md: its program" ;;
+esac
 
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

@@ -1,4 +1,5 @@
-// tests/use.cc - core.h as C++: a program that uses shape, index and variable lists.
+// tests/use.cc - the headers as C++: a program that uses shape, index and variable lists, and data.
+#include "data.h"
 #include "expr.h"
 #include <cstdio>
 
@@ -16,6 +17,8 @@ main()
     const float *v = static_cast<const float *>(jot_data(both[0]));
 
     ok = ok && v && v[0] == 14 && v[1] == 77 && jot_item(scalar) == 21 && jot_item(squares) == 91;
+    static const unsigned char idx[] = {0, 0, 8, 1, 0, 0, 0, 2, 40, 2};
+    ok = ok && jot_item(jot_sum(jot_buffer_var(c, jot_decode("idx", idx, sizeof idx)), JOT_ALL_DIMS)) == 42;
     std::printf("%s\n%d passed, %d failed, 0 skipped\n", ok ? "c++: fine" : jot_message(c), ok, !ok);
     jot_close(c);
     return !ok;

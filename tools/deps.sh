@@ -11,6 +11,8 @@ have g++ || want="$want g++"
 have valgrind || want="$want valgrind"
 ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || want="$want ocl-icd-libopencl1 pocl-opencl-icd"
 [ -e /usr/include/zlib.h ] || want="$want zlib1g-dev"
+[ -e /usr/include/png.h ] || want="$want libpng-dev"
+[ -e /usr/include/jpeglib.h ] || want="$want libjpeg-dev"
 [ -z "$want" ] && exit 0
 if [ "${DEPS:-}" = skip ]; then
     echo "deps: not installed, as asked (DEPS=skip):$want"

@@ -94,6 +94,8 @@ for n in (64, 256, 512, 1024, 2048):
 for n in (256, 2048):
     forward(f"gemm_bf16_{n}", lambda n=n: (torch.mm, (R(n, n).bfloat16(), R(n, n).bfloat16())))
     forward(f"gemm_f16_{n}", lambda n=n: (torch.mm, (R(n, n).half(), R(n, n).half())))
+for n in (256, 1024):
+    forward(f"gemm_i8_{n}", lambda n=n: (torch._int_mm, (R(n, n).to(torch.int8), R(n, n).to(torch.int8))))
 for nm, (m, k, n) in {"gemm_bf16_1000": (1000, 1000, 1000), "mm_bf16_197x768x3072": (197, 768, 3072)}.items():
     forward(nm, lambda m=m, k=k, n=n: (torch.mm, (R(m, k).bfloat16(), R(k, n).bfloat16())))
 for nm, (m, k, n) in {"gemv_1024x4096": (1, 1024, 4096), "mlp_32x784x512": (32, 784, 512), "tall_100352x64x64": (100352, 64, 64)}.items():

@@ -334,8 +334,8 @@ asked_again(Ask *a, const Kernel *was, int row, unsigned *done)
     (void)jot_kernel_copy(&copy, was);
     jot_kernel_restore(a->k, &copy);
     for (int i = 0; i < row && !a->k->mem->failed; i++)
-        if (!(strategies[i].needs & ~a->facts) && strategies[i].after > PASS_LAID_OUT
-            && !(*done >> strategies[i].after & 1)) {
+        if (!(strategies[i].needs & ~a->facts) && ask_dice(a, &strategies[i])
+            && strategies[i].after > PASS_LAID_OUT && !(*done >> strategies[i].after & 1)) {
             (void)jot_passes(a->k, strategies[i].after, a->want->target, a->facts);
             *done |= 1u << strategies[i].after;
         }

@@ -1,12 +1,15 @@
-/* digits.c - digits drawn with a pen.
+/* digits.c - digits drawn with a pen; or read.
  *
  * A digit is a few strokes, each a run of points joined by a smooth curve (Catmull-Rom), in a box
  * of 1 x 1. A picture takes the strokes through a random affine map (size, slant, turn, place),
  * moves every point a little, and inks each pixel by its distance from the nearest piece of curve.
  * Then comes noise. All of it follows from a seed. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "data.h"
 #include "digits.h"
 
 /* x, y of points, y downwards; -1 ends a stroke, -2 the digit. */
@@ -161,6 +164,48 @@ digits_draw(Digits *digits, int n, uint32_t seed)
         draw_digit(digits->pixels + (size_t)k * DIGIT_PIXELS, digits->labels[k], &state);
     }
     return 1;
+}
+
+/* folder/name.gz, or folder/name: u8 of that shape, n whatever the file says */
+static jot_Buffer *
+digits_part(const char *folder, const char *name, int rank)
+{
+    char path[1100];
+
+    snprintf(path, sizeof path, "%s/%s.gz", folder, name);
+    if (access(path, R_OK))
+        path[strlen(path) - 3] = 0;
+    jot_Buffer *b = jot_read(path);
+    bool fits = b && !b->status && b->dtype == JOT_U8 && b->rank == rank && b->shape[0] > 0 &&
+                (rank == 1 || (b->shape[1] == DIGIT_SIDE && b->shape[2] == DIGIT_SIDE));
+    if (fits)
+        return b;
+    fprintf(stderr, "%s\n", b && b->status ? b->message : "not a file of MNIST's");
+    jot_buffer_free(b);
+    return NULL;
+}
+
+int
+digits_read(Digits *digits, const char *folder, const char *images, const char *labels)
+{
+    jot_Buffer *x = digits_part(folder, images, 3), *y = x ? digits_part(folder, labels, 1) : NULL;
+    const int64_t n = y && x->shape[0] == y->shape[0] ? x->shape[0] : 0;
+
+    digits->n = (int)n;
+    digits->pixels = n ? malloc(x->nbytes * sizeof *digits->pixels) : NULL;
+    digits->labels = n ? malloc(y->nbytes) : NULL;
+    const int ok = digits->pixels && digits->labels;
+    for (size_t k = 0; ok && k < x->nbytes; k++)
+        digits->pixels[k] = (float)((uint8_t *)x->data)[k] / 255;
+    for (size_t k = 0; ok && k < y->nbytes; k++)
+        digits->labels[k] = ((uint8_t *)y->data)[k] % 10;
+    if (!ok && y)
+        fprintf(stderr, "%s: as many labels as images asked, and memory for them\n", folder);
+    jot_buffer_free(x);
+    jot_buffer_free(y);
+    if (!ok)
+        digits_free(digits);
+    return ok;
 }
 
 void

@@ -123,27 +123,19 @@ report_start(Report *report, const Digits *train)
     report->started = seconds();
 }
 
-/* One line, written over about ten times a second; into a file only the first and the last. */
 void
-report_step(Report *report, int step, int steps, int epochs, float loss)
+report_step(Report *report, jot_Ctx *c, int step, int steps, int epochs, float loss)
 {
-    double now = seconds();
     if (step == 0) {
-        report->losses = malloc((size_t)steps * sizeof *report->losses);
-        report->first = now;
+        report->curves = jot_curves_open(c);
+        report->progress = (jot_Progress){.epochs = epochs, .steps = steps / epochs};
+        report->first = seconds();
     }
-    if (report->losses)
-        report->losses[report->steps++] = loss;
-    bool screen = isatty(STDOUT_FILENO);
-    if (step == 0 || step == steps - 1 || (screen && now - report->last > 0.1)) {
-        printf("%sepoch %d of %d  step %d of %d  loss %.4f  %.1f s   ",
-               screen ? "\r" : step ? "\n" : "", step * epochs / steps + 1,
-               epochs, step + 1, steps, loss, now - report->started);
-        fflush(stdout);
-        report->last = now;
-    }
-    if (step == steps - 1)
-        printf("\n");
+    report->steps++;
+    report->last = seconds();
+    jot_curves_add(report->curves, "loss", step, (double)loss);
+    jot_progress(&report->progress, step * epochs / steps, step % (steps / epochs), "loss",
+                 (double)loss);
 }
 
 void
@@ -159,7 +151,7 @@ report_digit(Report *report, int which, int is, int as)
 }
 
 static int
-report_sheet(const Report *report, const Digits *test, const char *path)
+report_sheet(const Report *report, jot_Ctx *c, const Digits *test, const char *path)
 {
     const float *pictures[REPORT_MISREAD];
     uint8_t small[2 * REPORT_MISREAD];
@@ -168,7 +160,7 @@ report_sheet(const Report *report, const Digits *test, const char *path)
         small[2 * k] = (uint8_t)report->is[k];
         small[2 * k + 1] = (uint8_t)report->as[k];
     }
-    return picture_sheet(path, pictures, small, report->shown, DIGIT_SIDE, 10);
+    return picture_sheet(c, path, pictures, small, report->shown, DIGIT_SIDE, 10);
 }
 
 static void
@@ -199,17 +191,18 @@ report_close(Report *report, jot_Ctx *c, const Digits *test)
     int ok = 0;
     report_path(report, "loss.svg", curve);
     report_path(report, "misread.png", sheet);
-    if (jot_error(c))
-        fprintf(stderr, "\nfailed: %s\n", jot_message(c));
-    else {
+    jot_progress_end(&report->progress);
+    if (!jot_error(c)) {
+        const jot_Plot plot = {.title = "loss while training", .xlabel = "step", .log_y = true,
+                               .ylabel = "cross-entropy (logarithmic)", .smooth = report->steps};
         report_numbers(report, c);
-        ok = picture_curve(curve, "loss while training", "step", "cross-entropy (logarithmic)",
-                           report->losses, report->losses ? report->steps : 0) &&
-             report_sheet(report, test, sheet);
+        ok = jot_curves_svg(report->curves, curve, &plot) && report_sheet(report, c, test, sheet);
         if (ok)
             printf("loss curve %s, misread digits %s (what it is -> what was read)\n", curve,
                    sheet);
     }
-    free(report->losses);
+    if (jot_error(c))
+        fprintf(stderr, "\nfailed: %s\n", jot_message(c));
+    jot_curves_close(report->curves);
     return ok;
 }

@@ -2,7 +2,7 @@
 #ifndef REPORT_H
 #define REPORT_H
 #include "digits.h"
-#include "core.h"
+#include "data.h"
 
 enum { REPORT_MISREAD = 100 };
 
@@ -10,7 +10,8 @@ typedef struct {
     const char *mnist, *out; /* folders; mnist NULL: drawn digits */
     int epochs, quick;       /* quick: a few steps on few digits, to see that everything works */
     double started, first, last; /* seconds: before anything, first result, latest result */
-    float *losses;
+    jot_Progress progress;
+    jot_Curves *curves;
     int steps, shown;
     int read, right;             /* held-out digits, and those read rightly */
     int misread[REPORT_MISREAD], is[REPORT_MISREAD], as[REPORT_MISREAD];
@@ -21,7 +22,7 @@ int report_open(Report *report, int argc, char **argv);
 /* The digits asked for. 0: said why. */
 int report_digits(Report *report, Digits *train, Digits *test);
 void report_start(Report *report, const Digits *train); /* the clock starts */
-void report_step(Report *report, int step, int steps, int epochs, float loss);
+void report_step(Report *report, jot_Ctx *c, int step, int steps, int epochs, float loss);
 void report_digit(Report *report, int which, int is, int as);
 /* Prints the result, writes the pictures. 0 after a failure of the context or of a file. */
 int report_close(Report *report, jot_Ctx *c, const Digits *test);

@@ -1,0 +1,178 @@
+/* 12_mnist.c - from files to a trained network: idx files, batches read ahead on a thread, images
+ * that are moved, turned and covered anew each time, progress, a curve.
+ *
+ *     files -> source -> loader (shuffled, on a thread) -> step: u8 -> changed -> network -> AdamW
+ *
+ *     12_mnist [FOLDER | --quick]     MNIST's four files, gzip or not; default ../shared/data/mnist
+ *
+ * Where they are not, and with --quick, it learns digits that it draws itself (common/digits.c).
+ * The step is compiled once and called on the loader's memory; what is drawn is drawn in each call.
+ * Leaves out/mnist.svg and out/mnist.csv.
+ *
+ * Read main, then step_of. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "common/digits.h"
+#include "data.h"
+
+enum { BATCH = 64, SIDE = DIGIT_SIDE, PARAMS = 8, TEST = 1000 };
+
+/* Images u8 (28, 28) and labels u8 () from folder/name-..., or drawn. */
+static jot_Source *
+source_of(jot_Ctx *c, const char *folder, const char *name, int drawn)
+{
+    static const char *const part[] = {"images-idx3-ubyte", "labels-idx1-ubyte"};
+    jot_Buffer *b[2];
+    char path[1000];
+    Digits d;
+
+    for (int k = 0; folder && k < 2; k++) {
+        snprintf(path, sizeof path, "%s/%s-%s.gz", folder, name, part[k]);
+        if (access(path, R_OK))
+            path[strlen(path) - 3] = 0;
+        b[k] = jot_read(path);
+    }
+    if (!folder) {
+        b[0] = jot_buffer_make(JOT_U8, 3, (int64_t[]){drawn, SIDE, SIDE});
+        b[1] = jot_buffer_make(JOT_U8, 1, (int64_t[]){drawn});
+        if (!digits_draw(&d, drawn, *name == 't' && name[1] == 'r'))
+            exit(1);
+        for (int k = 0; k < drawn * DIGIT_PIXELS; k++)
+            ((uint8_t *)b[0]->data)[k] = (uint8_t)(255 * d.pixels[k]);
+        memcpy(b[1]->data, d.labels, (size_t)drawn);
+        digits_free(&d);
+    }
+    return jot_source_buffers(c, 2, b);
+}
+
+static void
+network_open(jot_Ctx *c, jot_Var p[PARAMS])
+{
+    p[0] = jot_param_of(jot_kaiming(c, JOT_F32, JOT_SHAPE(16, 1, 5, 5), 25));
+    p[1] = jot_param(c, JOT_F32, JOT_SHAPE(16, 1, 1), NULL);
+    p[2] = jot_param_of(jot_kaiming(c, JOT_F32, JOT_SHAPE(32, 16, 5, 5), 400));
+    p[3] = jot_param(c, JOT_F32, JOT_SHAPE(32, 1, 1), NULL);
+    p[4] = jot_param_of(jot_kaiming(c, JOT_F32, JOT_SHAPE(512, 128), 512));
+    p[5] = jot_param(c, JOT_F32, JOT_SHAPE(128), NULL);
+    p[6] = jot_param_of(jot_xavier(c, JOT_F32, JOT_SHAPE(128, 10), 128, 10));
+    p[7] = jot_param(c, JOT_F32, JOT_SHAPE(10), NULL);
+}
+
+static jot_Var
+network(const jot_Var p[PARAMS], jot_Var x)
+{
+    static const jot_Pool half = {{2, 2}, {2, 2}, {0, 0}};
+    for (int k = 0; k < 4; k += 2) {
+        x = jot_add(jot_conv2d(x, p[k], NULL), p[k + 1]);
+        x = jot_relu(jot_max_pool2d(x, &half));
+    }
+    x = jot_relu(jot_linear(jot_reshape(x, JOT_SHAPE(-1, 512)), p[4], p[5]));
+    return jot_linear(x, p[6], p[7]);
+}
+
+/* A step as a function of images and labels; or (optim NULL) how many are read rightly. */
+static jot_Func
+step_of(jot_Ctx *c, const jot_Var p[PARAMS], const jot_Optim *optim, int n)
+{
+    static const double mean = 0.1307, deviation = 0.3081;
+    static const jot_Affine some = {.degrees = 10, .least = 0.9, .most = 1.1, .shear = 5};
+    jot_Var grads[PARAMS], y;
+
+    jot_push(c);
+    jot_Var x = jot_array(c, JOT_U8, JOT_SHAPE(n, SIDE, SIDE), NULL);
+    jot_Var labels = jot_array(c, JOT_U8, JOT_SHAPE(n), NULL);
+    jot_Var image = jot_reshape(x, JOT_SHAPE(n, 1, SIDE, SIDE));
+    if (optim)
+        image = jot_random_cutout(jot_random_crop(image, 2, SIDE, SIDE), 6);
+    image = jot_normalize_channels(image, 1, &mean, &deviation);
+    if (optim) {
+        y = jot_cross_entropy(network(p, jot_random_affine(image, &some)), labels);
+        jot_grad(y, jot_vars(PARAMS, p), grads);
+        jot_step(*optim, jot_vars(PARAMS, grads));
+    } else {
+        y = jot_eq(jot_argmax(network(p, image), JOT_DIMS(1)), jot_cast(labels, JOT_I64));
+        y = jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS);
+    }
+    jot_Func f = jot_compile(c, JOT_VARS(x, labels), JOT_VARS(y));
+    jot_pop(c);
+    return f;
+}
+
+static void
+train(jot_Ctx *c, const jot_Var p[PARAMS], jot_Loader *l, int epochs, jot_Curves *curves)
+{
+    jot_Optim adam = jot_adamw(jot_vars(PARAMS, p), 1e-3, 0.9, 0.999, 1e-8, 0.01);
+    jot_Func step = step_of(c, p, &adam, BATCH);
+    jot_Progress progress = {.epochs = epochs, .steps = jot_loader_steps(l)};
+    const jot_Batch *b;
+    float loss;
+
+    for (int epoch = 0; epoch < epochs; epoch++)
+        while ((b = jot_loader_next(l))) {
+            int64_t t = epoch * progress.steps + b->step, all = epochs * progress.steps;
+            jot_set_lr(adam, jot_lr_one_cycle(2e-3, t, all, 0.2, 0.1, 0.01));
+            if (!jot_call(step, JOT_INS(jot_batch_in(b, 0), jot_batch_in(b, 1)),
+                          JOT_OUTS(JOT_OUT(&loss, sizeof loss))))
+                return;
+            jot_progress(&progress, epoch, b->step, "loss", (double)loss);
+            jot_curves_add(curves, "loss", (double)t, (double)loss);
+        }
+    jot_progress_end(&progress);
+    jot_optim_free(adam);
+}
+
+static void
+evaluate(jot_Ctx *c, const jot_Var p[PARAMS], jot_Loader *l, int n)
+{
+    jot_Func rightly = step_of(c, p, NULL, n);
+    double all = 0, right = 0;
+    float some;
+
+    for (const jot_Batch *b; (b = jot_loader_next(l)); all += n, right += (double)some)
+        if (!jot_call(rightly, JOT_INS(jot_batch_in(b, 0), jot_batch_in(b, 1)),
+                      JOT_OUTS(JOT_OUT(&some, sizeof some))))
+            return;
+    printf("reads %.2f %% of %g other digits rightly\n", 100 * right / all, all);
+}
+
+int
+main(int argc, char **argv)
+{
+    const char *folder = argc > 1 ? argv[1] : "../shared/data/mnist";
+    const bool quick = !strcmp(folder, "--quick") || access(folder, R_OK);
+    jot_Ctx *c = jot_open(NULL);
+    jot_Source *own = source_of(c, quick ? NULL : folder, "train", 40 * BATCH);
+    jot_Source *other = source_of(c, quick ? NULL : folder, "t10k", TEST);
+    jot_Loader *l = jot_loader_open(c, own, &(jot_Loading){
+        .batch = BATCH, .last = JOT_LAST_DROPPED, .shuffle = true, .seed = 1});
+    jot_Loader *test = jot_loader_open(c, other, &(jot_Loading){.batch = TEST});
+    jot_Curves *curves = jot_curves_open(c);
+    jot_Var p[PARAMS];
+
+    network_open(c, p);
+    if (l && test)
+        train(c, p, l, 2, curves);
+    const jot_Waits *w = jot_loader_waits(l);
+    if (!jot_error(c))
+        evaluate(c, p, test, TEST);
+    mkdir("out", 0777);
+    jot_curves_csv(curves, "out/mnist.csv");
+    jot_curves_svg(curves, "out/mnist.svg", &(jot_Plot){.title = "MNIST", .xlabel = "step",
+        .ylabel = "cross-entropy (logarithmic)", .log_y = true, .smooth = 30});
+    if (jot_error(c))
+        fprintf(stderr, "failed: %s\n", jot_message(c));
+    else
+        printf("waited for %lld of %lld batches, %.2f %% of the time; out/mnist.svg\n",
+               (long long)w->waits, (long long)w->batches, 100 * w->wait_seconds / w->seconds);
+    int failed = jot_error(c) != JOT_OK;
+    jot_curves_close(curves);
+    jot_loader_close(l);
+    jot_loader_close(test);
+    jot_source_free(own);
+    jot_source_free(other);
+    jot_close(c);
+    return failed;
+}
