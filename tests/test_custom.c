@@ -481,6 +481,47 @@ test_memory(void)
     CHECK(parts >= N / S && parts <= N / S + S + FEW, "parts: %g values", parts);
 }
 
+/* What a tangent costs beside its value: no launch more, and at most the same again of bytes and
+ * operations. */
+static void
+cost(bool tangent, double *launches, double *nbytes, double *flops)
+{
+    jot_Ctx *c = open_ctx(NULL);
+    jot_ProfileKernel kernel[32];
+    V x = jot_param(c, JOT_F32, JOT_SHAPE(256, 128), NULL), y = x, t, w;
+    V v = jot_param(c, JOT_F32, JOT_SHAPE(256, 128), NULL);
+    int k, n;
+
+    for (k = 0; k < 4; k++) {
+        w = jot_param(c, JOT_F32, JOT_SHAPE(128, 128), NULL);
+        y = jot_gelu(jot_matmul(y, w));
+    }
+    y = t = jot_softmax(y, 1);
+    if (tangent)
+        jot_jvp(JOT_VARS(y), JOT_VARS(x), JOT_VARS(v), &t);
+    jot_profile(c, true);
+    CHECK(jot_run(c, JOT_VARS(y, t)), "%s", jot_message(c));
+    n = jot_profile_kernels(c, kernel, 32);
+    for (*launches = *nbytes = *flops = 0, k = 0; k < n && k < 32; k++) {
+        *launches += (double)kernel[k].launches;
+        *nbytes += (double)kernel[k].launches * (kernel[k].read + kernel[k].written);
+        *flops += (double)kernel[k].launches * kernel[k].flops;
+    }
+    jot_close(c);
+}
+
+static void
+test_cost(void)
+{
+    double value[3], both[3];
+
+    cost(false, &value[0], &value[1], &value[2]);
+    cost(true, &both[0], &both[1], &both[2]);
+    CHECK(both[0] <= value[0], "%g launches, %g with the tangent", value[0], both[0]);
+    CHECK(both[1] <= 2.01 * value[1], "%g bytes, %g with the tangent", value[1], both[1]);
+    CHECK(both[2] <= 2.1 * value[2], "%g operations, %g with the tangent", value[2], both[2]);
+}
+
 /* ---- refused ------------------------------------------------------------------------------ */
 
 static bool
@@ -608,6 +649,7 @@ main(void)
     test_code(NULL);
     test_code("opencl");
     test_memory();
+    test_cost();
     test_refused();
     test_allocations();
     return DONE();

