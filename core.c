@@ -29,7 +29,7 @@
  * or, without any compiler, from select straight to backends/interp.c. A graph that was planned
  * before goes from select to run. docs/walk.md follows a convolution down the list.
  *
- * Read before: core.h. After: ops/graph.h. */
+ * Read before: core.h. After: config.c, ops/graph.h. */
 #include "backends/backend.h"
 #include "plan/plan.h"
 #include "plan/tier/profile.h"
@@ -151,207 +151,6 @@ jot_clear(jot_Ctx *ctx)
     ctx->message[0] = 0;
 }
 
-/* ---- configuration: the caller's field, else the environment, else the default -------------- */
-
-/* A variable that is set to nothing says nothing, where there is a default. */
-static const char *
-core_string(jot_Ctx *ctx, const char *given, const char *env, const char *otherwise)
-{
-    const char *s = given;
-
-    if (!s && ctx->mem.hooks.getenv)
-        s = ctx->mem.hooks.getenv(ctx->mem.hooks.ud, env);
-    if (!s || (!given && !*s && otherwise))
-        s = otherwise;
-    return s ? jot_arena_copy(&ctx->strings, s, jot_str_len(s)) : NULL;
-}
-
-/* A field that is not given takes the environment's number; anything else there is an error. */
-static void
-core_number(jot_Ctx *ctx, int *field, const char *env)
-{
-    const char *s = *field ? NULL : core_string(ctx, NULL, env, NULL), *p = s;
-    int n = 0;
-
-    for (; p && *p >= '0' && *p <= '9' && n < 100000; p++)
-        n = n * 10 + (*p - '0');
-    if (p && *p)
-        jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; a number from 0 to 999999 is expected",
-                 env, s);
-    else if (s)
-        *field = n;
-}
-
-/* Bytes, with K, M or G behind the number. */
-static void
-core_nbytes(jot_Ctx *ctx, uint64_t *field, const char *env)
-{
-    const char *s = *field ? NULL : core_string(ctx, NULL, env, NULL), *p = s;
-    uint64_t n = 0;
-    int unit = 0;
-
-    for (; p && *p >= '0' && *p <= '9' && n < (uint64_t)1 << 40; p++)
-        n = n * 10 + (uint64_t)(*p - '0');
-    if (p && p != s && *p)
-        unit = *p == 'K' ? 10 : *p == 'M' ? 20 : *p == 'G' ? 30 : 0;
-    if (p && p[unit != 0])
-        jot_fail(ctx, JOT_EUSE,
-                 "jot_open: %s is \"%s\"; a number of bytes is expected, with K, M or "
-                 "G behind it",
-                 env, s);
-    else if (s)
-        *field = n << unit;
-}
-
-static bool
-core_configure(jot_Ctx *ctx, const jot_Config *given)
-{
-    jot_Config *c = &ctx->config;
-
-    *c = *given;
-    c->hooks = ctx->mem.hooks;
-    c->backend = core_string(ctx, given->backend, "JOT_BACKEND", NULL);
-    c->policy = core_string(ctx, given->policy, "JOT_POLICY", "reward");
-    c->dump = core_string(ctx, given->dump, "JOT_DUMP", "");
-    c->layout = core_string(ctx, given->layout, "JOT_LAYOUT", "chosen");
-    c->schedule = core_string(ctx, given->schedule, "JOT_SCHEDULE", "default");
-    c->precision = core_string(ctx, given->precision, "JOT_PRECISION", "default");
-    c->target = core_string(ctx, given->target, "JOT_TARGET", "native");
-    c->cache_dir = core_string(ctx, given->cache_dir, "JOT_CACHE_DIR", NULL);
-    c->cc = core_string(ctx, given->cc, "JOT_CC", NULL);
-    c->device = core_string(ctx, given->device,
-                            c->backend && jot_str_eq(c->backend, "cuda") ? "JOT_CUDA_DEVICE"
-                                                                         : "JOT_OPENCL_DEVICE",
-                            NULL);
-    core_nbytes(ctx, &c->device_nbytes, "JOT_DEVICE_MEMORY");
-    core_number(ctx, &c->lanes, "JOT_LANES");
-    core_number(ctx, &c->deterministic, "JOT_DETERMINISTIC");
-    core_number(ctx, &c->threads, "JOT_THREADS");
-    core_number(ctx, &c->give_back, "JOT_GIVE_BACK");
-    core_number(ctx, &c->tune, "JOT_TUNE");
-#ifdef JOT_NO_TUNE
-    if (c->tune)
-        jot_fail(ctx, JOT_EUSE, "tune: this build times no schedules (JOT_NO_TUNE)");
-#endif
-    jot_mem_keep(&ctx->mem, !c->give_back);
-    ctx->seed = c->seed;
-    return !ctx->status && !ctx->mem.failed;
-}
-
-static bool
-core_starts(const char *word, const char *with)
-{
-    size_t n = jot_str_len(with);
-
-    return jot_str_len(word) >= n && !memcmp(word, with, n);
-}
-
-/* prefix, and then a number */
-static bool
-core_seeded(const char *word, const char *prefix)
-{
-    const char *p = word + (core_starts(word, prefix) ? jot_str_len(prefix) : 0);
-    bool any = false;
-
-    for (; p != word && *p >= '0' && *p <= '9'; p++)
-        any = true;
-    return any && !*p;
-}
-
-/* word must be `known`, or random:SEED; `all` says so. */
-static bool
-core_word(jot_Ctx *ctx, const char *what, const char *word, const char *known, const char *all)
-{
-    if (jot_str_eq(word, known) || core_seeded(word, "random:"))
-        return true;
-    return jot_fail(ctx, JOT_EUSE, "jot_open: %s is \"%s\"; known are %s", what, word, all);
-}
-
-static bool
-core_policy(jot_Ctx *ctx, const char *word)
-{
-    if (jot_str_eq(word, "paper") || jot_str_eq(word, "reward") || jot_str_eq(word, "none"))
-        return true;
-    return jot_fail(ctx, JOT_EUSE,
-                    "jot_open: policy (JOT_POLICY) is \"%s\"; known are paper, reward and none",
-                    word);
-}
-
-static bool
-core_precision(jot_Ctx *ctx)
-{
-    const char *word = ctx->config.precision;
-
-    if (jot_str_eq(word, "exact")) { /* these take what is subnormal for 0 */
-        ctx->target.tiles = false;
-        ctx->target.dots &= ~(1u << DOT_BF16);
-    }
-    if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")
-        || jot_str_eq(word, "tf32"))
-        return true;
-    return jot_fail(
-        ctx, JOT_EUSE,
-        "jot_open: precision (JOT_PRECISION) is \"%s\"; known are default, exact, fast and "
-        "tf32",
-        word);
-}
-
-static bool
-core_dump(jot_Ctx *ctx, const char *letters)
-{
-    for (; *letters; letters++)
-        if (!jot_plan_dump_known(*letters))
-            return jot_fail(
-                ctx, JOT_EUSE,
-                "jot_open: dump (JOT_DUMP) has the letter '%c'; ? lists those that are known",
-                *letters);
-    return true;
-}
-
-/* Before any backend asks what the machine is. */
-static bool
-core_target(jot_Ctx *ctx)
-{
-    const char *word = ctx->config.target;
-
-    if (core_seeded(word, "random:")) {
-        jot_target_draw(&ctx->target, jot_str_seed(word));
-        return true;
-    }
-    return jot_target_narrow(&ctx->target, word)
-           || jot_fail(
-               ctx, JOT_EUSE,
-               "jot_open: target (JOT_TARGET) is \"%s\"; known are native and, with vectors of "
-               "at most the machine's %d bytes, avx512, avx2 and sse",
-               word, ctx->target.vector_nbytes);
-}
-
-static bool
-core_check(jot_Ctx *ctx)
-{
-    const jot_Config *c = &ctx->config;
-    int n = c->lanes;
-
-    if (c->tune < 0)
-        return jot_fail(ctx, JOT_EUSE,
-                        "jot_open: tune is %d; schedules that are timed, 0 for none, are "
-                        "expected",
-                        c->tune);
-    if (c->threads < 0)
-        return jot_fail(ctx, JOT_EUSE, "jot_open: threads is %d; 0 is one per processor",
-                        c->threads);
-    if (n && n != 1 && n != 2 && n != 4 && n != 8 && n != 16)
-        return jot_fail(ctx, JOT_EUSE,
-                        "jot_open: lanes is %d; 1, 2, 4, 8, 16 and 0 (by price) are known", n);
-    return core_target(ctx) && core_policy(ctx, c->policy) && core_dump(ctx, c->dump)
-        && (jot_str_eq(c->layout, "chosen")
-            || core_word(ctx, "layout (JOT_LAYOUT)", c->layout, "rowmajor",
-                         "chosen, rowmajor and random:SEED"))
-        && core_precision(ctx)
-        && core_word(ctx, "schedule (JOT_SCHEDULE)", c->schedule, "default",
-                     "default and random:SEED");
-}
-
 /* ---- backends ----------------------------------------------------------------------------- */
 
 static void
@@ -412,6 +211,9 @@ core_open_backend(jot_Ctx *ctx)
         if (want && !jot_str_eq(want, jot_backends[i]->name))
             continue;
         if (core_try(ctx, jot_backends[i], &status, why, sizeof why)) {
+            if (ctx->config.check && ctx->backend->device)
+                return jot_fail(ctx, JOT_EUSE, "jot_open: check (JOT_CHECK): positions are looked "
+                                "at by the host, and %s is a device", jot_backends[i]->name);
             if (first[0] && !ctx->backend->compile)
                 core_note(ctx, "jot: no compiler, so graphs are interpreted, which is slow: %s\n",
                           first);
@@ -447,11 +249,11 @@ core_open(jot_Ctx *ctx, const jot_Config *config)
     ctx->tune_store = &jot_tune_file;
 #endif
 #endif
-    if (!core_configure(ctx, config))
+    if (!jot_config_read(ctx, config))
         return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
     if (!jot_graph_open(ctx))
         return ctx->status ? false : jot_fail_memory(ctx, "jot_open");
-    return core_check(ctx) && core_open_backend(ctx);
+    return jot_config_check(ctx) && core_open_backend(ctx);
 }
 
 #ifndef JOT_NO_HOST
@@ -468,6 +270,14 @@ core_host(jot_Hooks *hooks)
     hooks->now = hooks->now ? hooks->now : host.now;
 }
 #endif
+
+/* The environment of a context that is to read none: a hook, for code of the host asks it first. */
+static const char *
+core_no_variable(void *ud, const char *name)
+{
+    (void)ud, (void)name;
+    return NULL;
+}
 
 /* A caller that was compiled with a later core.h must leave at 0 what is not known here. */
 static bool
@@ -500,6 +310,8 @@ jot_open_sized(const jot_Config *given, size_t nbytes)
 #endif
     if (!config.hooks.realloc)
         return NULL;
+    if (config.no_environment)
+        config.hooks.getenv = core_no_variable;
     memset(&mem, 0, sizeof mem);
     mem.hooks = config.hooks;
     ctx = jot_mem_new(&mem, 1, sizeof *ctx);
@@ -543,6 +355,12 @@ jot_close(jot_Ctx *ctx)
     mem = ctx->mem;
     mem.keeps = false; /* there is nowhere to keep it */
     jot_mem_free(&mem, ctx, sizeof *ctx);
+}
+
+int
+jot_version(void)
+{
+    return JOT_VERSION;
 }
 
 const char *

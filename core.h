@@ -53,6 +53,12 @@ extern "C" {
 #define JOT_API extern
 #endif
 
+#define JOT_VERSION_MAJOR 0
+#define JOT_VERSION_MINOR 9
+#define JOT_VERSION_PATCH 0
+#define JOT_VERSION (JOT_VERSION_MAJOR * 10000 + JOT_VERSION_MINOR * 100 + JOT_VERSION_PATCH)
+JOT_API int jot_version(void); /* JOT_VERSION of the library that runs; see docs/interface.md */
+
 #define JOT_MAX_RANK 16  /* highest rank of a variable */
 #define JOT_MAX_WRT 4096 /* most variables in one call of jot_grad */
 
@@ -117,8 +123,15 @@ typedef struct {
     void *ud;                                               /* handed to each of them */
 } jot_Hooks;
 
-/* A field that is 0 or NULL takes the value of the environment variable named beside it, and where
- * that is unset the default. */
+/* Beside making a context, jot_open and what comes after it
+ *   - read the environment, through the hook      not with no_environment
+ *   - read and write a cache folder               not with cache_dir ""
+ *   - start compilers, which are programs         not with no_programs (libtcc or the interpreter)
+ *   - start threads                               not with no_threads (a device's driver may)
+ *
+ * A field that is 0 or NULL takes the value of the environment variable named beside it, and where
+ * that is unset the default. -1 (in device_nbytes UINT64_MAX) and "" are the default whatever the
+ * environment says. */
 typedef struct {
     jot_Hooks hooks;        /* realloc NULL: the host's, and then also for other NULL hooks */
     const char *backend;    /* "cpu", "cc", "tcc", "interp", "opencl" or "cuda"; JOT_BACKEND.
@@ -161,6 +174,13 @@ typedef struct {
                           tuned.json in the cache directory and used by later runs, also with tune
                           0 (default); JOT_TUNE */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
+    int check;              /* 1: positions that jot_take and others of its kind are given outside
+                               of what they read or write are an error of the evaluation
+                               (JOT_ERANGE) instead of 0 or nothing; slower, and not on devices;
+                               JOT_CHECK */
+    int no_environment;     /* 1: no variable is read; programs are looked for in /usr/bin, /bin */
+    int no_programs;        /* 1: no program is started */
+    int no_threads;         /* 1: no thread is started: threads is 1, and compilers are waited for */
 } jot_Config;
 
 /* config NULL: everything from the host and its environment. jot_open(&config) passes the size that
@@ -336,6 +356,10 @@ JOT_API jot_Ctx *jot_ctx_of(jot_Vars operands);
 /* Whether v is a live handle of ctx; if not, fails with JOT_EHANDLE, naming operator op and its
  * argument arg. */
 JOT_API bool jot_check(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
+/* index, looked at by the evaluation where jot_Config.check says so: an element outside of
+ * 0..extent-1 fails it with JOT_ERANGE in the name of operator op. extents: one, or one for each
+ * position of the last dimension. Where nothing is checked it is index itself. */
+JOT_API jot_Var jot_check_index(jot_Var index, jot_Ints extents, const char *op);
 /* jot_pop, but v moves to the enclosing scope; returns v. */
 JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v);
 
@@ -344,6 +368,20 @@ JOT_API jot_Var jot_leave(jot_Ctx *ctx, jot_Var v);
 /* v's elements, row-major, evaluated if need be. The context owns them; they are valid until v ends
  * or is assigned. NULL after a failure. */
 JOT_API const void *jot_data(jot_Var v);
+/* The same for a v of that dtype, else NULL and JOT_EDTYPE. */
+JOT_API const uint8_t *jot_data_bool(jot_Var v);
+JOT_API const int8_t *jot_data_i8(jot_Var v);
+JOT_API const int16_t *jot_data_i16(jot_Var v);
+JOT_API const int32_t *jot_data_i32(jot_Var v);
+JOT_API const int64_t *jot_data_i64(jot_Var v);
+JOT_API const uint8_t *jot_data_u8(jot_Var v);
+JOT_API const uint16_t *jot_data_u16(jot_Var v);
+JOT_API const uint32_t *jot_data_u32(jot_Var v);
+JOT_API const uint64_t *jot_data_u64(jot_Var v);
+JOT_API const uint16_t *jot_data_f16(jot_Var v);  /* bits */
+JOT_API const uint16_t *jot_data_bf16(jot_Var v); /* bits */
+JOT_API const float *jot_data_f32(jot_Var v);
+JOT_API const double *jot_data_f64(jot_Var v);
 /* The one element of v (JOT_ESHAPE if it has not exactly one): as a double, NaN after a failure; as
  * an integer, converted as by jot_cast, 0 after a failure. */
 JOT_API double jot_item(jot_Var v);
@@ -580,6 +618,8 @@ JOT_API jot_Var jot_swap(jot_Var x, int dim_a, int dim_b);
  * to the end. */
 JOT_API jot_Var jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step);
 #define JOT_END INT64_MIN
+/* x[..., start:stop:step, ...] of dimension dim, the others whole. */
+JOT_API jot_Var jot_slice_dim(jot_Var x, int dim, int64_t start, int64_t stop, int64_t step);
 JOT_API jot_Var jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value); /* < 0: crop */
 JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
@@ -590,9 +630,11 @@ JOT_API jot_Var jot_squeeze(jot_Var x, int dim);                     /* remove a
 JOT_API jot_Var jot_concat(jot_Vars vars, int dim);
 JOT_API jot_Var jot_stack(jot_Vars vars, int dim);
 /* x with dimension dim replaced by the dimensions of index (integers), which choose positions of
- * it. A position outside x gives 0; negative ones do not count from the end. */
+ * it. A position outside x gives 0, or with jot_Config.check fails; negative ones do not count from
+ * the end. */
 JOT_API jot_Var jot_take(jot_Var x, jot_Var index, int dim);
-/* index's shape and a last dimension of `classes`: 1 at position index, else 0. */
+/* index's shape and a last dimension of `classes`: 1 at position index, else 0; checked as in
+ * jot_take. */
 JOT_API jot_Var jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype);
 
 /* ---- specialised forms of reindex-reduce -------------------------------------------------- */
@@ -649,12 +691,14 @@ typedef struct {
     int outputs; const jot_CodeOut *out;
     int scalars; const jot_CodeScalar *scalar;
     const char *helpers;              /* C functions put before the kernel; NULL: none */
-    const char *source;               /* body in C; required, whatever the backend */
+    const char *source;               /* body in C; NULL: host is called, on the host's backends */
     const char *const *grad_source;   /* one per input; NULL, or a NULL entry: no gradient */
     const char *parallel;             /* an extent, e.g. "y_0": the body runs for ranges [lo, hi)
                                          of it; NULL: once, with lo = 0 and hi = 1 */
     const char *const *grad_parallel; /* the same, e.g. "dx_0", of each gradient source */
-    jot_HostFn *host; void *user;     /* for backends without a compiler (interp); may be NULL */
+    jot_HostFn *host; void *user;     /* a C function over whole arrays, inputs before outputs:
+                                         for interp, and without source for all of the host. Called
+                                         on the context's thread; cannot be exported */
     jot_CodeText opencl, cuda;
 } jot_Code;
 /* outputs: room for code->outputs handles; poison after a failure. */
@@ -743,6 +787,13 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
 
 /* Print the graph from which vars are computed, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
+/* Print v's elements through the log hook, evaluated if need be, as NumPy does: a line with dtype
+ * and shape, then brackets, numbers with the digits that tell them from others of their dtype (at
+ * most 8 behind the point), of more than 1000 elements the first and last 3 of each dimension. */
+JOT_API bool jot_print(jot_Var v);
+/* The same text into memory of the caller, cut off with a final 0. Returns its length, without the
+ * 0, as if there were room; 0 after a failure. */
+JOT_API size_t jot_format(jot_Var v, char *to, size_t nbytes);
 
 /* ---- profile ------------------------------------------------------------------------------ */
 
@@ -887,29 +938,38 @@ jot_machine(jot_Ctx *ctx)
 
 #ifdef __cplusplus
 }
-/* C++ has no compound literals; these temporaries live to the end of the full expression. */
-template <class T, int N> struct jot_List_ { T v[N + 1]; };
-template <class T, class... A> inline jot_List_<T, sizeof...(A)> jot_list_(A... a)
-{ return jot_List_<T, sizeof...(A)>{{(T)a..., T()}}; }
-template <int N> inline jot_Ints jot_as_(const jot_List_<int64_t, N> &l)
-{ return jot_ints(N, l.v); }
-template <int N> inline jot_Dims jot_as_(const jot_List_<int64_t, N> &l, bool keep)
-{ return jot_dims(N, l.v, keep); }
-template <int N> inline jot_Strs jot_as_(const jot_List_<const char *, N> &l)
-{ return jot_strs(N, l.v); }
-template <int N> inline jot_Vars jot_as_(const jot_List_<jot_Var, N> &l)
-{ return jot_vars(N, l.v); }
-template <int N> inline jot_Ins jot_as_(const jot_List_<jot_In, N> &l)
-{ return jot_ins(N, l.v); }
-template <int N> inline jot_Outs jot_as_(const jot_List_<jot_Out, N> &l)
-{ return jot_outs(N, l.v); }
-#define JOT_INTS(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__)))
-#define JOT_DIMS(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__), false))
-#define JOT_KEEP(...) (jot_as_(jot_list_<int64_t>(__VA_ARGS__), true))
-#define JOT_INDEX(...) (jot_as_(jot_list_<const char *>(__VA_ARGS__)))
-#define JOT_VARS(...) (jot_as_(jot_list_<jot_Var>(__VA_ARGS__)))
-#define JOT_INS(...) (jot_as_(jot_list_<jot_In>(__VA_ARGS__)))
-#define JOT_OUTS(...) (jot_as_(jot_list_<jot_Out>(__VA_ARGS__)))
+/* C++ has no compound literals. A list macro makes an object that owns its elements and becomes the
+ * list where one is asked for: in a call, or kept by `auto s = JOT_SHAPE(2, 3);`. But the list in
+ * `jot_Ints s = JOT_SHAPE(2, 3);` outlives them; clang warns (-Wdangling). */
+#if defined(__clang__)
+#define JOT_BOUND_ [[clang::lifetimebound]]
+#else
+#define JOT_BOUND_
+#endif
+inline void jot_list_(jot_Ints &l, int n, const int64_t *v) { l = jot_ints(n, v); }
+inline void jot_list_(jot_Strs &l, int n, const char *const *v) { l = jot_strs(n, v); }
+inline void jot_list_(jot_Vars &l, int n, const jot_Var *v) { l = jot_vars(n, v); }
+inline void jot_list_(jot_Ins &l, int n, const jot_In *v) { l = jot_ins(n, v); }
+inline void jot_list_(jot_Outs &l, int n, const jot_Out *v) { l = jot_outs(n, v); }
+template <class L, class T, int N> struct jot_List_ {
+    T v[N + 1];
+    operator L() const JOT_BOUND_ { L l; jot_list_(l, N, v); return l; }
+};
+template <int N, bool Keep> struct jot_DimList_ {
+    int64_t v[N + 1];
+    operator jot_Dims() const JOT_BOUND_ { return jot_dims(N, v, Keep); }
+};
+template <class L, class T, class... A> inline jot_List_<L, T, sizeof...(A)> jot_make_(A... a)
+{ return jot_List_<L, T, sizeof...(A)>{{(T)a..., T()}}; }
+template <bool Keep, class... A> inline jot_DimList_<sizeof...(A), Keep> jot_make_dims_(A... a)
+{ return jot_DimList_<sizeof...(A), Keep>{{(int64_t)a..., 0}}; }
+#define JOT_INTS(...) (jot_make_<jot_Ints, int64_t>(__VA_ARGS__))
+#define JOT_DIMS(...) (jot_make_dims_<false>(__VA_ARGS__))
+#define JOT_KEEP(...) (jot_make_dims_<true>(__VA_ARGS__))
+#define JOT_INDEX(...) (jot_make_<jot_Strs, const char *>(__VA_ARGS__))
+#define JOT_VARS(...) (jot_make_<jot_Vars, jot_Var>(__VA_ARGS__))
+#define JOT_INS(...) (jot_make_<jot_Ins, jot_In>(__VA_ARGS__))
+#define JOT_OUTS(...) (jot_make_<jot_Outs, jot_Out>(__VA_ARGS__))
 #else
 /* the leading 0 allows an empty list */
 #define JOT_N_(T, ...) ((int)(sizeof((T[]){0, __VA_ARGS__}) / sizeof(T)) - 1)

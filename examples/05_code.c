@@ -8,7 +8,7 @@
  * The gradient of a gradient has no text: jot_custom_grad says what it is made of.
  *
  * Your text needs a compiler: the interpreter says so, and the program ends there. (A jot_Code may
- * bring a function of the program itself, `host`, for that case.) */
+ * bring a function of the program itself, `host`, for that case, or instead of a text.) */
 #include <stdio.h>
 #include "core.h"
 

@@ -194,6 +194,7 @@ jot_embedding(jot_Var table, jot_Var index, int64_t padding)
         || !nn_integer(index, op, "index"))
         return nn_poison(ctx);
     jot_push(ctx);
+    index = jot_check_index(index, JOT_INTS(jot_extent(table, 0)), op);
     jot_Var y = jot_take(table, index, 0);
     if (padding >= 0) {
         jot_Var pad = jot_eq(jot_cast(index, JOT_I64),

@@ -66,8 +66,10 @@ jot_take_along(jot_Var x, jot_Var index, int dim)
     PlaceMap m;
     if (!index_check(ctx, x, index, &dim, "take_along"))
         return nn_poison(ctx);
-    return jot_reindex_ex(x, jot_shape(index), index_along(&m, jot_rank(x), dim), JOT_NONE_STRS, 0,
-                          JOT_VARS(index));
+    jot_push(ctx);
+    index = jot_check_index(index, JOT_INTS(jot_extent(x, dim)), "take_along");
+    return jot_leave(ctx, jot_reindex_ex(x, jot_shape(index), index_along(&m, jot_rank(x), dim),
+                                         JOT_NONE_STRS, 0, JOT_VARS(index)));
 }
 
 /* index (..., k), k of at most x's rank; the shape (...) and what x has after k dimensions */
@@ -106,8 +108,12 @@ jot_gather_nd(jot_Var x, jot_Var index)
     PlaceMap m;
     if (!index_tuples(ctx, x, index, ext, &rank, "gather_nd"))
         return nn_poison(ctx);
-    jot_Strs at = index_tuple(&m, jot_rank(index) - 1, (int)jot_extent(index, -1), jot_rank(x));
-    return jot_reindex_ex(x, jot_ints(rank, ext), at, JOT_NONE_STRS, 0, JOT_VARS(index));
+    int k = (int)jot_extent(index, -1);
+    jot_Strs at = index_tuple(&m, jot_rank(index) - 1, k, jot_rank(x));
+    jot_push(ctx);
+    index = jot_check_index(index, jot_ints(k, jot_shape(x).v), "gather_nd");
+    return jot_leave(ctx, jot_reindex_ex(x, jot_ints(rank, ext), at, JOT_NONE_STRS, 0,
+                                         JOT_VARS(index)));
 }
 
 /* ---- scatters ---- */
@@ -172,7 +178,9 @@ jot_scatter_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y, int dim
     if (!index_check(ctx, x, index, &dim, name) || !index_op(ctx, op, name) ||
         !index_shape_is(ctx, y, jot_shape(index), name))
         return nn_poison(ctx);
-    return index_reduce(op, x, index, y, index_along(&m, jot_rank(x), dim));
+    jot_push(ctx);
+    index = jot_check_index(index, JOT_INTS(jot_extent(x, dim)), name);
+    return jot_leave(ctx, index_reduce(op, x, index, y, index_along(&m, jot_rank(x), dim)));
 }
 
 jot_Var
@@ -184,6 +192,7 @@ jot_scatter(jot_Var x, jot_Var index, jot_Var y, int dim)
     if (!index_check(ctx, x, index, &dim, op) || !index_shape_is(ctx, y, jot_shape(index), op))
         return nn_poison(ctx);
     jot_push(ctx);
+    index = jot_check_index(index, JOT_INTS(jot_extent(x, dim)), op);
     jot_Strs at = index_along(&m, jot_rank(x), dim);
     jot_Var place = jot_reindex_reduce_ex(JOT_MAX, jot_iota(ctx, JOT_I64, jot_shape(index), dim),
                                           jot_shape(x), at, JOT_NONE_STRS, JOT_VARS(index));
@@ -201,8 +210,11 @@ jot_scatter_nd_reduce(jot_ReduceOp op, jot_Var x, jot_Var index, jot_Var y)
     if (!index_tuples(ctx, x, index, ext, &rank, name) || !index_op(ctx, op, name) ||
         !index_shape_is(ctx, y, jot_ints(rank, ext), name))
         return nn_poison(ctx);
-    return index_reduce(op, x, index, y, index_tuple(&m, jot_rank(index) - 1,
-                                                     (int)jot_extent(index, -1), jot_rank(x)));
+    int k = (int)jot_extent(index, -1);
+    jot_push(ctx);
+    index = jot_check_index(index, jot_ints(k, jot_shape(x).v), name);
+    return jot_leave(ctx, index_reduce(op, x, index, y, index_tuple(&m, jot_rank(index) - 1, k,
+                                                                    jot_rank(x))));
 }
 
 /* The index as (n, k) and y as (n, ...), so that a place is one number. */
@@ -224,6 +236,7 @@ jot_scatter_nd(jot_Var x, jot_Var index, jot_Var y)
     int64_t n = jot_nelem(index) / k, flat[JOT_MAX_RANK + 1] = {n};
     for (int d = 0; d < rest; d++)
         flat[d + 1] = ext[lead + d];
+    index = jot_check_index(index, jot_ints(k, jot_shape(x).v), op);
     jot_Var tuples = jot_reshape(index, JOT_SHAPE(n, k));
     jot_Var rows = jot_reshape(y, jot_ints(rest + 1, flat));
     jot_Var place = jot_reindex_reduce_ex(JOT_MAX, jot_iota(ctx, JOT_I64, JOT_SHAPE(n), 0),

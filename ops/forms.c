@@ -355,6 +355,24 @@ jot_slice(jot_Var x, jot_Ints start, jot_Ints stop, jot_Ints step)
 }
 
 jot_Var
+jot_slice_dim(jot_Var x, int dim, int64_t start, int64_t stop, int64_t step)
+{
+    int64_t from[JOT_MAX_RANK], to[JOT_MAX_RANK], by[JOT_MAX_RANK];
+    FormsBuilder f;
+    int at = forms_begin(&f, "slice_dim", x) ? jot_maps_dim(f.ctx, f.op, dim, f.node->rank) : -1, k;
+
+    if (at < 0)
+        return JOT_POISON(f.ctx);
+    for (k = 0; k < f.node->rank; k++) {
+        from[k] = k == at ? start : 0;
+        to[k] = k == at ? stop : JOT_END;
+        by[k] = k == at ? step : 1;
+    }
+    return jot_slice(x, jot_ints(f.node->rank, from), jot_ints(f.node->rank, to),
+                     jot_ints(f.node->rank, by));
+}
+
+jot_Var
 jot_pad(jot_Var x, jot_Ints before, jot_Ints after, double value)
 {
     FormsBuilder f;

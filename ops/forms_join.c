@@ -141,8 +141,8 @@ jot_stack(jot_Vars vars, int dim)
 
 /* ---- gather ------------------------------------------------------------------------------- */
 
-jot_Var
-jot_take(jot_Var x, jot_Var index, int asked)
+static jot_Var
+join_take(jot_Var x, jot_Var index, int asked)
 {
     jot_Ctx *ctx = x.ctx ? x.ctx : index.ctx;
     NodeId from = ctx ? jot_node_in(ctx, x, "take", "x") : 0;
@@ -178,10 +178,22 @@ jot_take(jot_Var x, jot_Var index, int asked)
                                                zero, 1, &at), mark);
 }
 
+jot_Var
+jot_take(jot_Var x, jot_Var index, int dim)
+{
+    int rank = jot_ok(x) && jot_ok(index) ? jot_rank(x) : 0;
+
+    if (dim < -rank || dim >= rank || !x.ctx->config.check)
+        return join_take(x, index, dim);
+    jot_push(x.ctx);
+    index = jot_check_index(index, JOT_INTS(jot_extent(x, dim)), "take");
+    return jot_leave(x.ctx, join_take(x, index, dim));
+}
+
 /* ---- one_hot ------------------------------------------------------------------------------ */
 
-jot_Var
-jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
+static jot_Var
+join_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
 {
     NodeId id = jot_node_of(index, "one_hot", "index"), wide;
     jot_Ctx *ctx = index.ctx;
@@ -212,4 +224,14 @@ jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     wide = jot_maps_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), k + 1, ext, map);
     id = jot_ew_of(ctx, EW_EQ, wide, jot_iota_node(ctx, JOT_I64, k + 1, ext, k), 0);
     return jot_maps_done(ctx, jot_maps_cast(ctx, id, dtype), mark);
+}
+
+jot_Var
+jot_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
+{
+    if (!jot_ok(index) || classes < 0 || !index.ctx->config.check)
+        return join_one_hot(index, classes, dtype);
+    jot_push(index.ctx);
+    jot_Var checked = jot_check_index(index, JOT_INTS(classes), "one_hot");
+    return jot_leave(index.ctx, join_one_hot(checked, classes, dtype));
 }

@@ -180,6 +180,9 @@ struct jot_Ctx {
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
     Vec(Fetch) fetches;
     uint32_t fetched;        /* so many at the front are computed, and come whatever happens */
+    struct CheckPlace *checks; /* ops/user/check.c: operators whose positions are looked at */
+    struct { const struct CheckPlace *place; jot_Scalar value; int64_t extent, at; }
+        outside;             /* the first position that was outside; place NULL: none was */
     uint64_t seed, stream;
     struct Backend *backend;
     /* frees Buffer.device; NULL: the backend is no device */
@@ -211,6 +214,9 @@ JOT_FN bool jot_fail_memory(jot_Ctx *ctx, const char *what);
 #define jot_vec_add(ctx, vec, x, what) \
     (jot_vec_reserve(&(ctx)->mem, (vec), 1) ? ((vec).v[(vec).n++] = (x), true) \
                                             : jot_fail_memory((ctx), (what)))
+/* config.c: the configuration into ctx->config; is it one? */
+JOT_FN bool jot_config_read(jot_Ctx *ctx, const jot_Config *given);
+JOT_FN bool jot_config_check(jot_Ctx *ctx);
 /* Is this the process that opened the context? In a child of fork its threads and its device are
  * not there: whoever would use them asks first. The second fails with JOT_EUSE. */
 JOT_FN bool jot_home(jot_Ctx *ctx);

@@ -41,6 +41,8 @@ donate_state(const Make *m, uint32_t pos, uint32_t *leaf)
     jot_Ctx *ctx = m->ctx;
     uint32_t i, at;
 
+    if (ctx->config.check) /* what fails when all has run leaves every state as it was */
+        return false;
     for (i = 0; i + 1 < m->s->updates.n; i += 2)
         if (donate_at(m, jot_plan_real(ctx, m->s->updates.v[i + 1]), &at) && at == pos)
             return donate_at(m, m->s->updates.v[i], leaf);

@@ -71,6 +71,32 @@ jot_data(jot_Var v)
     return node ? node->data->p : NULL;
 }
 
+#define EVAL_DATA(name, T, DTYPE)                                                            \
+    const T *jot_data_##name(jot_Var v)                                                      \
+    {                                                                                        \
+        NodeId id = jot_node_of(v, "data_" #name, "v");                                      \
+        if (id && jot_node(v.ctx, id)->dtype == DTYPE)                                       \
+            return jot_data(v);                                                              \
+        if (id)                                                                              \
+            jot_fail(v.ctx, JOT_EDTYPE, "data_" #name ": v is %s",                           \
+                     jot_dtype_name((jot_DType)jot_node(v.ctx, id)->dtype));                 \
+        return NULL;                                                                         \
+    }
+EVAL_DATA(bool, uint8_t, JOT_BOOL)
+EVAL_DATA(i8, int8_t, JOT_I8)
+EVAL_DATA(i16, int16_t, JOT_I16)
+EVAL_DATA(i32, int32_t, JOT_I32)
+EVAL_DATA(i64, int64_t, JOT_I64)
+EVAL_DATA(u8, uint8_t, JOT_U8)
+EVAL_DATA(u16, uint16_t, JOT_U16)
+EVAL_DATA(u32, uint32_t, JOT_U32)
+EVAL_DATA(u64, uint64_t, JOT_U64)
+EVAL_DATA(f16, uint16_t, JOT_F16)
+EVAL_DATA(bf16, uint16_t, JOT_BF16)
+EVAL_DATA(f32, float, JOT_F32)
+EVAL_DATA(f64, double, JOT_F64)
+#undef EVAL_DATA
+
 static const Node *
 eval_one(jot_Var v, const char *op)
 {

@@ -11,6 +11,7 @@
  *
  * Read before: plan/parts.h. After: plan/key.c, plan/make.c, plan/run.c, eval.c. */
 #include "plan/parts.h"
+#include "ops/user/code.h"
 #include "plan/tier/profile.h"
 
 /* ---- dumps -------------------------------------------------------------------------------- */
@@ -371,9 +372,11 @@ plan_evaluate(jot_Ctx *ctx, Selection *s)
     uint32_t i;
     bool ok = true;
 
+    ctx->outside.place = NULL;
     if (s->roots.n) {
         out = jot_mem_new(&ctx->mem, s->roots.n, sizeof *out);
-        ok = out ? plan_compute(ctx, s, out) : jot_fail_memory(ctx, "run");
+        ok = out ? plan_compute(ctx, s, out) && jot_check_passed(ctx)
+                 : jot_fail_memory(ctx, "run");
     }
     if (ok) {
         plan_hand_over(ctx, s, out);

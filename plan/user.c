@@ -2,6 +2,7 @@
  * under each other.
  *
  *     jot_code(...)  -> the user's text in a function of ours   -> a step over its inputs, outputs
+ *       without text    a call of the host function, by ints    -> the same
  *     stack of n     -> one loop over n rows, each copied       -> a step; more rows: the same text
  *
  * Read before: plan/kernel.c, ops/user/code.h, ops/rewrite/stack.h. After: plan/compile.c. */
@@ -88,6 +89,11 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
                         code->name, backend, backend, code->gradient ? "grad_source" : "source");
     jot_text_f(&t, "code %.*s", 80, code->name);
     info.phases = 1;
+    if (!m->dialect->device && !code->source) {
+        info.nints = 2;
+        info.ints[0].i = (int64_t)(uintptr_t)code->host;
+        info.ints[1].i = (int64_t)(uintptr_t)code->user;
+    }
     if (step_text(m, id, &text, &info) && text.s)
         jot_plan_step_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
     step.cost.points = 20000; /* of whatever it does; whether to share it is the user's to say */

@@ -92,6 +92,12 @@ numbers(jot_Ctx *c, int64_t n, int64_t m)
     return jot_array(c, JOT_F32, JOT_SHAPE(n, m), v);
 }
 
+static void
+no_host(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars)
+{
+    (void)user, (void)nbuf, (void)buf, (void)scalars;
+}
+
 /* ---- refusals ----------------------------------------------------------------------------- */
 
 /* The call fails with this status and a message that has both words; nothing is left behind. */
@@ -170,6 +176,8 @@ test_refused(void)
     running(&call, x, 1);
     call.code.source = NULL;
     refused(c, &call, JOT_EUSE, "source", "NULL");
+    call.code.host = no_host;
+    refused(c, &call, JOT_EUSE, "running_sum", "parallel is of a source");
     running(&call, x, 1);
     call.code.in_names = NULL;
     refused(c, &call, JOT_EUSE, "in_names", "NULL");
@@ -656,6 +664,99 @@ host_running(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars)
             y[r * 3 + k] = (k ? y[r * 3 + k - 1] * (float)scalars[0].f : 0) + x[r * 3 + k];
 }
 
+/* ---- a function of the program as an operator ------------------------------------------------ */
+
+static int host_calls;
+
+static void
+host_scaled(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars)
+{
+    const float *x = buf[0];
+    float *y = buf[1];
+    int64_t *count = buf[2];
+
+    host_calls += nbuf == 3;
+    for (int i = 0; i < 6; i++)
+        y[i] = x[i] * *(const float *)user + (float)scalars[0].f;
+    *count = 6;
+}
+
+static jot_Var
+scaled(jot_Var x, float *by, double add, jot_Var *count)
+{
+    static const char *const name = "x";
+    static const char *const grad = "for (jot_i64 i = 0; i < dx_n; i++) dx[i] = 5 * dy[i];";
+    jot_CodeOut out[2] = {{.name = "y", .like = "x"},
+                          {.name = "n", .dtype = JOT_I64, .shape = JOT_SHAPE()}};
+    jot_CodeScalar scalar = {"add", add};
+    jot_Code code = {.name = "scaled", .inputs = 1, .in = &x, .in_names = &name, .outputs = 2,
+                     .out = out, .scalars = 1, .scalar = &scalar, .grad_source = &grad,
+                     .host = host_scaled, .user = by};
+    jot_Var y[2] = {{0}, {0}};
+
+    jot_code(x.ctx, &code, y);
+    if (count)
+        *count = y[1];
+    return y[0];
+}
+
+static void
+host_write(void *user, const char *text, size_t nbytes)
+{
+    (void)user, (void)text, (void)nbytes;
+}
+
+/* Without a source it runs wherever the host computes, between fused neighbours, in compiled
+ * functions, with the user's pointer and the scalars of each call. */
+static void
+check_host_code(const char *backend)
+{
+    static float five = 5, two = 2;
+    jot_Ctx *c = open_backend(backend);
+    float in[6] = {1, 2, 3, 4, 5, 6}, out[6];
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2, 3), in), y, count, g;
+    jot_Func f;
+    const float *v;
+
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+        jot_close(c);
+        return;
+    }
+    if (!strcmp(backend, "opencl")) {
+        CHECK(!jot_data(scaled(x, &five, 1, NULL)) && jot_error(c) == JOT_EDEVICE
+              && strstr(jot_message(c), "code scaled: it has no source for opencl"), "%s",
+              jot_message(c));
+        jot_close(c);
+        return;
+    }
+    host_calls = 0;
+    y = jot_offset(scaled(jot_scale(x, 2), &five, 1, &count), 100);
+    v = jot_data(y);
+    CHECK(v && v[0] == 111 && v[5] == 161 && jot_item(count) == 6, "%s: %g %s", backend,
+          v ? v[0] : 0, jot_message(c));
+    v = jot_data(scaled(x, &two, 7, NULL)); /* another pointer and another number */
+    CHECK(v && v[0] == 9 && v[5] == 19, "%s: %g", backend, v ? v[0] : 0);
+    five = 6;
+    v = jot_data(jot_offset(scaled(jot_scale(x, 3), &five, 1, NULL), 100));
+    CHECK(v && v[0] == 119, "%s: %g", backend, v ? v[0] : 0);
+    five = 5;
+    CHECK(host_calls >= 3, "%s: %d calls", backend, host_calls);
+    f = jot_compile(c, JOT_VARS(x), JOT_VARS(y));
+    for (int k = 0; k < 6; k++)
+        in[k] += 1;
+    CHECK(jot_call(f, JOT_INS(JOT_IN(in, sizeof in)), JOT_OUTS(JOT_OUT(out, sizeof out)))
+          && out[0] == 121 && out[5] == 171, "%s: %g %s", backend, out[0], jot_message(c));
+    if (strcmp(backend, "interp")) { /* a gradient has a text */
+        CHECK(jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g) && (v = jot_data(g)) && v[3] == 10,
+              "%s: %s", backend, jot_message(c));
+        CHECK(!jot_export_text(c, "scaled", JOT_VARS(x), JOT_VARS(y), host_write, NULL)
+              && jot_error(c) == JOT_EUSE && strstr(jot_message(c), "code scaled is a host function"),
+              "%s: %s", backend, jot_message(c));
+    }
+    jot_close(c);
+}
+
 /* The interpreter refuses by name, or runs the host function. */
 static void
 test_interp(void)
@@ -728,12 +829,15 @@ int
 main(void)
 {
     static const char *const backends[] = {"tcc", "cc"};
+    static const char *const host_backends[] = {"cpu", "tcc", "cc", "interp", "opencl"};
     size_t k;
 
     test_refused();
     test_refused_maps();
     test_nodes();
     test_interp();
+    for (k = 0; k < sizeof host_backends / sizeof *host_backends; k++)
+        check_host_code(host_backends[k]);
     test_memory();
     for (k = 0; k < 2; k++) {
         jot_Ctx *c = open_backend(backends[k]);

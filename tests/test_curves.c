@@ -139,6 +139,20 @@ test_svg(void)
           count(svg, "stroke-opacity") == 2, "pale ones behind");
     jot_curves_close(c);
     c = jot_curves_open(ctx);
+    for (int k = 0; k < 200; k++) /* up and down: the mean is between, and level */
+        jot_curves_add(c, "saw", k, k % 2);
+    jot_curves_svg(c, files_path("x.svg"), &(jot_Plot){.smooth = 8, .xlabel = "across"});
+    svg = text_of(files_path("x.svg"));
+    points_of(svg, "#0072b2", 0, xy, 4000);
+    double down = fmax(xy[1], xy[3]), up = fmin(xy[1], xy[3]);
+    int m = points_of(svg, "#0072b2", 1, xy, 4000);
+    for (int k = 20; k < m - 20; k++)
+        CHECK(fabs(xy[2 * k + 1] - (down + up) / 2) < 0.1 * (down - up), "point %d: %g", k,
+              xy[2 * k + 1]);
+    CHECK(m > 150 && strstr(svg, "<text x=\"402\" y=\"406\" text-anchor=\"middle\">across"),
+          "label");
+    jot_curves_close(c);
+    c = jot_curves_open(ctx);
     CHECK(jot_curves_svg(c, files_path("x.svg"), NULL), "nothing: %s", jot_message(ctx));
     jot_curves_add(c, "one", 3, 3);
     CHECK(jot_curves_svg(c, files_path("x.svg"), NULL) &&
@@ -152,7 +166,7 @@ test_svg(void)
         lo = fmin(lo, xy[2 * k + 1]), hi = fmax(hi, xy[2 * k + 1]);
     CHECK(n > 600 && n < 4 * 760 && strlen(svg) < 100000 && lo < 90 && hi > 330, "%d points, %g to "
           "%g", n, lo, hi);
-    char name[8] = "s";
+    char name[16];
     for (int k = 2; k < 16; k++) {
         sprintf(name, "s%d", k);
         CHECK(jot_curves_add(c, name, 0, k), "%s", jot_message(ctx));

@@ -1,7 +1,8 @@
 /* tests/test_custom.c - gradients of one's own and parts that are computed again: straight-through,
  * clipped and reversed gradients, integers, second order, tangents, many examples; checkpoints give
  * the values and gradients of the graph without them, to second order, with draws, nested, in
- * compiled functions; what a chain of them holds in memory; what is refused; refused memory.
+ * compiled functions; what a chain of them holds in memory; what a tangent costs; what is refused;
+ * refused memory.
  *
  * Guards: ops/transform/custom.c, ops/transform/checkpoint.c, ops/order.c. */
 #include "core.h"

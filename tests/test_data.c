@@ -141,6 +141,8 @@ test_gzip(void)
     own[25] ^= 1;
     FAILS(jot_decode("x", own, sizeof gz), JOT_EIO, "x: byte");
     own[25] ^= 1;
+    memcpy(own + sizeof gz, "what follows", 12); /* is none of it, as for gzip */
+    HOLDS(jot_decode("x", own, sizeof gz + 12), JOT_U8, JOT_SHAPE(2), 7, 9);
     memcpy(own + sizeof gz, own, sizeof gz); /* members one after the other are one file */
     memcpy(file->p, own, file->n = sizeof own);
     jot_Buffer *b = jot_read_bytes(files_put("xx.gz", file->p, file->n));
@@ -294,8 +296,15 @@ static void
 test_fit(void)
 {
     static const uint8_t rgb[] = {10, 20, 30, 40, 50, 60}, ga[] = {1, 2, 100, 200};
+    static const uint8_t pure[] = {255, 0, 0, 0, 255, 0, 0, 0, 255}, planes[] = {
+        10, 20, 30, 40, 50, 60, 70, 80, 110, 120, 130, 140, 150, 160, 170, 180};
     static uint8_t ramp[64 * 64];
     HOLDS(jot_image_fit(image(3, 1, 2, rgb), 1, 0, 0), JOT_U8, JOT_SHAPE(1, 1, 2), 26, 36);
+    HOLDS(jot_image_fit(image(3, 1, 3, pure), 1, 0, 0), JOT_U8, JOT_SHAPE(1, 1, 3), 76, 150, 29);
+    HOLDS(jot_image_fit(image(2, 2, 4, planes), 0, 2, 2), JOT_U8, JOT_SHAPE(2, 2, 2), 20, 30, 60,
+          70, 120, 130, 160, 170);
+    HOLDS(jot_image_fit(image(2, 2, 4, planes), 0, 1, 2), JOT_U8, JOT_SHAPE(2, 1, 2), 37, 53, 137,
+          153);
     HOLDS(jot_image_fit(image(3, 1, 2, rgb), 4, 0, 0), JOT_U8, JOT_SHAPE(4, 1, 2), 10, 20, 30, 40,
           50, 60, 255, 255);
     HOLDS(jot_image_fit(image(2, 1, 2, ga), 3, 0, 0), JOT_U8, JOT_SHAPE(3, 1, 2), 1, 2, 1, 2, 1, 2);
@@ -319,9 +328,9 @@ test_fit(void)
     b = jot_image_fit(b, 0, 64, 48); /* upwards: linear between */
     CHECK(b && !b->status && b->shape[1] == 64 && b->shape[2] == 48, "%s", b ? b->message : "");
     jot_buffer_free(b);
-    jot_Buffer *wide = jot_buffer_make(JOT_U16, 3, (int64_t[]){1, 1, 2});
-    memcpy(wide->data, (uint16_t[]){0x1234, 0xffff}, 4);
-    HOLDS(jot_image_fit(wide, 0, 0, 0), JOT_U8, JOT_SHAPE(1, 1, 2), 0x12, 0xff);
+    jot_Buffer *wide = jot_buffer_make(JOT_U16, 3, (int64_t[]){3, 1, 2});
+    memcpy(wide->data, (uint16_t[]){0x1234, 0xffff, 0x100, 0x2ff, 0, 0xff}, 12);
+    HOLDS(jot_image_fit(wide, 0, 0, 0), JOT_U8, JOT_SHAPE(3, 1, 2), 0x12, 0xff, 1, 2, 0, 0);
     FAILS(jot_image_fit(jot_buffer_make(JOT_F32, 3, (int64_t[]){1, 2, 2}), 0, 0, 0), JOT_ESHAPE,
           "u8 or u16 (1 to 4, h, w) asked, f32");
     FAILS(jot_image_fit(image(1, 1, 2, rgb), 5, 0, 0), JOT_ERANGE, "0 to 4 channels");
@@ -356,6 +365,9 @@ test_wav_messages(void)
     FAILS(jot_decode("w", file->p, file->n), JOT_EIO, "kind 2 of 16 bits found");
     wav(1, 0, 16, "\0\0", 2, false);
     FAILS(jot_decode("w", file->p, file->n), JOT_EIO, "byte 34: 1 to 1024 channels asked, 0 found");
+    wav(1, 1, 16, "\0\0", 2, true);
+    file->p[57] = 1; /* the second byte of the kind */
+    FAILS(jot_decode("w", file->p, file->n), JOT_EIO, "kind 257 of 16 bits found");
     wav(1, 1, 16, "\0\0\0", 3, false);
     FAILS(jot_decode("w", file->p, file->n), JOT_EIO, "whole frames of 2 bytes asked, 3 bytes");
     FAILS(jot_decode("w", file->p, file->n - 1), JOT_EIO, "3 bytes of sound asked, 2 found");
@@ -445,6 +457,10 @@ test_csv_cells(void)
     CSV_FAILS(CSV("a\n\"x\ny", 0), "t.csv: line 2: column 2: a quote begins and does not end");
     CSV_FAILS(CSV("a\n\"x\ny\"z\n", 0), "line 3: a separator or the end of the line asked");
     CSV_FAILS(jot_csv_parse("t.csv", "a\nb\0c", 5, NULL), "line 2: text asked, a byte of 0");
+    CSV_FAILS(jot_csv_parse("t.csv", "a\n\"\0c\"", 6, NULL), "line 2: text asked, a byte of 0");
+    csv = CSV("\357\273x,y\n", 0); /* no mark */
+    CHECK(csv && csv->columns == 2 && !strcmp(csv->names[0], "\357\273x"), "%s", csv->message);
+    jot_csv_free(csv);
     CSV_FAILS(jot_csv_parse("t.csv", "a\n\"b\0c\"", 7, NULL), "line 2: text asked, a byte of 0");
     CSV_FAILS(jot_csv_read(files_path("none.csv"), NULL), "none.csv: No such file");
 }
@@ -568,6 +584,13 @@ test_vocab(void)
     jot_Buffer *b = jot_vocab_encode(v, "\303\251\377\303\251", 5);
     CHECK(b && !b->status && b->shape[0] == 3, "%s", b ? b->message : "");
     jot_buffer_free(b);
+    jot_vocab_free(v);
+    /* of 3 bytes, 4, and each 1 */
+    static const char long_ones[] = "\342\202\254\360\237\230\200\342\202x\363";
+    v = jot_vocab_make(JOT_CHARACTERS, long_ones, sizeof long_ones - 1, 0);
+    HOLDS(jot_vocab_encode(v, long_ones, sizeof long_ones - 1), JOT_I32, JOT_SHAPE(6), 3, 4, 2, 1,
+          0, 5);
+    CHECK(!strcmp(jot_vocab_token(v, 4), "\360\237\230\200"), "four bytes");
     jot_vocab_free(v);
     v = jot_vocab_make(JOT_WORDS, text, sizeof text - 1, 0);
     CHECK(jot_vocab_find(v, "be") == 0 && jot_vocab_find(v, "to") == 1 &&

@@ -81,7 +81,7 @@ for file in $(find ./*.c prelude target ops nn expr data fuse ccode plan backend
 done
 
 # the environment: what the code reads is what the table has
-grep -ho '"JOT_[A-Z_]*"' core.c $(find plan backends -name '*.c') | tr -d '"' | sort -u >"$dir/read"
+grep -ho '"JOT_[A-Z_]*"' config.c $(find plan backends -name '*.c') | tr -d '"' | sort -u >"$dir/read"
 sed -n 's/^| `\(JOT_[A-Z_]*\)`.*/\1/p' docs/backends.md | sort -u >"$dir/told"
 diff "$dir/read" "$dir/told" && ok || bad "docs/backends.md: the table of the environment"
 

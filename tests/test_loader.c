@@ -240,7 +240,8 @@ test_varies(int ahead)
         }
         jot_Var x = jot_batch_var(b, 1), n = jot_batch_lengths(b, 1);
         CHECK(jot_rank(x) == 3 && jot_dtype(x) == JOT_I16 && jot_extent(x, 1) == longest[step] &&
-              jot_item_int(jot_sum(n, JOT_ALL_DIMS)) >= 0 && jot_dtype(n) == JOT_I64, "%s",
+              jot_item_int(jot_sum(n, JOT_ALL_DIMS)) == (step ? 7 : 6) &&
+              jot_dtype(n) == JOT_I64, "%s",
               jot_message(ctx));
         CHECK(jot_batch_in(b, 1).data == b->field[1].data && !jot_batch_in(b, 2).data &&
               jot_batch_in(b, 1).nbytes == (size_t)(b->samples * longest[step] * 4), "in place");
@@ -318,8 +319,8 @@ test_refused(void)
     own.field[0] = (jot_Field){JOT_F16, 1, {3}, true};
     RAISED(LOADER(&own, .pad = 1), JOT_EDTYPE, "pad: 0 asked for field 0");
     jot_source_free(s);
-    CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 && !jot_loader_waits(NULL)->batches,
-          "NULL");
+    CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 &&
+          !jot_loader_waits(NULL)->batches, "NULL");
     jot_loader_close(NULL);
     jot_source_free(NULL);
     RAISED(jot_ok(jot_batch_var(NULL, 0)), JOT_OK, "");
@@ -333,6 +334,10 @@ test_refused(void)
     RAISED(jot_source_buffers(ctx, 9, b), JOT_ERANGE, "1 to 8 buffers asked, 9 found");
     RAISED(jot_source_windows(ctx, jot_buffer_make(JOT_U8, 1, (int64_t[]){3}), 3, 1), JOT_ERANGE,
            "1 <= length < n");
+    RAISED(jot_source_windows(ctx, jot_buffer_make(JOT_U8, 1, (int64_t[]){3}), 1, 0), JOT_ERANGE,
+           "step >= 1 asked, rank 1, n 3, length 1 and step 0 found");
+    RAISED(jot_source_windows(ctx, jot_buffer_make(JOT_U8, 2, (int64_t[]){3, 1}), 1, 1), JOT_ERANGE,
+           "rank 2, n 3");
     jot_Var bad = {ctx, 0, 0};
     RAISED(jot_source_vars(ctx, JOT_VARS(bad)), JOT_EHANDLE, "source_vars");
 }
@@ -401,7 +406,9 @@ test_folder(void)
         for (int i = 0; i < 20; i++)
             CHECK(((const uint8_t *)b->field[0].data)[20 * k + i] == value[k], "image %d", k);
     }
-    CHECK(b && b->field[0].shape.n == 4 && b->field[0].shape.v[1] == 1, "%s", jot_message(ctx));
+    CHECK(b && b->field[0].shape.n == 4 && b->field[0].shape.v[0] == 3 &&
+          b->field[0].shape.v[1] == 1 && b->field[0].shape.v[2] == 4 &&
+          b->field[0].shape.v[3] == 5, "%s", jot_message(ctx));
     files_put("f/b/2.png", "\211PNG\r\n\032\nno", 10);
     CHECK(!jot_loader_next(l) && !jot_error(ctx), "the end");
     jot_loader_close(l);
@@ -438,7 +445,7 @@ test_waits(void)
         nap(6000);
     const jot_Waits *w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 4, "%lld of %lld batches were waited for",
+    CHECK(w->batches == 20 && w->waits <= 4, "%lld of %lld batches were waited for",
           (long long)w->waits, (long long)w->batches);
     CHECK(w->wait_seconds < 0.5 * w->seconds, "%g of %g s", w->wait_seconds, w->seconds);
 #endif
@@ -449,7 +456,7 @@ test_waits(void)
         nap(8000);
     w = jot_loader_waits(l);
 #ifndef JOT_NO_THREADS
-    CHECK(w->batches == 20 && w->waits >= 1 && w->waits <= 6, "three threads: %lld of %lld batches "
+    CHECK(w->batches == 20 && w->waits <= 6, "three threads: %lld of %lld batches "
           "were waited for", (long long)w->waits, (long long)w->batches);
 #endif
     jot_loader_close(l);

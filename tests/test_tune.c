@@ -598,9 +598,9 @@ check_arguments(void)
     jot_Config config = {0};
     jot_Ctx *c;
 
-    config.tune = -1;
+    config.tune = -2;
     c = jot_open(&config);
-    CHECK(jot_error(c) == JOT_EUSE && strstr(jot_message(c), "tune is -1"), "%s", jot_message(c));
+    CHECK(jot_error(c) == JOT_EUSE && strstr(jot_message(c), "tune is -2"), "%s", jot_message(c));
     jot_close(c);
     setenv("JOT_TUNE", "many", 1);
     c = jot_open(NULL);

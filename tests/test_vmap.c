@@ -262,6 +262,8 @@ running_host(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars)
         y[k] = (sum += x[k]) * w[k];
 }
 
+static bool by_host; /* without a source */
+
 static V
 running(V x, V w)
 {
@@ -291,6 +293,8 @@ running(V x, V w)
     code.grad_source = grads;
     code.host = running_host;
     code.user = &n;
+    if (by_host)
+        code.source = NULL, code.parallel = NULL;
     jot_code(x.ctx, &code, &y);
     return y;
 }
@@ -706,6 +710,9 @@ main(int argc, char **argv)
         test_draws(backends[k]);
         test_torch(backends[k]);
         test_code(backends[k], k == 1);
+        by_host = true;
+        test_code(backends[k], false);
+        by_host = false;
     }
     test_refused();
     test_ends();

@@ -5,7 +5,8 @@
  *     beside it     cc, two at a time (jobs.c)             taken over between two runs of the plan
  *     next process  cc's code from the cache on disk       at full speed from the start
  *
- * It is cc with a helper: without libtcc the program waits for cc, without cc there is tcc alone.
+ * It is cc with a helper: without libtcc the program waits for cc, without cc there is tcc alone;
+ * without threads (jot_Config.no_threads) nothing works beside the program, and cc is waited for.
  * When to wait for cc although tcc is there says plan/tier/tier.c.
  *
  * cc is not asked for its version before there is something to compile: opening takes no time.
@@ -60,8 +61,8 @@ cpu_find(CpuState *cpu, jot_Ctx *ctx, char *why, size_t why_nbytes)
     status[0] = cpu->quick.open(&cpu->quick, ctx, reason[0], sizeof reason[0]);
     quick = ctx->target; /* a compiler that knows no vectors says so there */
     ctx->target = best;
-    status[1] = jot_cc_open(&cpu->best, ctx, ctx->config.deterministic != 0, NULL, reason[1],
-                            sizeof reason[1]);
+    status[1] = jot_cc_open(&cpu->best, ctx, ctx->config.deterministic || ctx->config.no_threads,
+                            NULL, reason[1], sizeof reason[1]);
     cpu->has_quick = status[0] == JOT_OK;
     cpu->has_best = status[1] == JOT_OK;
     if (!cpu->has_best)
@@ -78,7 +79,7 @@ cpu_find(CpuState *cpu, jot_Ctx *ctx, char *why, size_t why_nbytes)
     if (cpu->has_best && !cpu->has_quick && cpu_names_tcc(ctx))
         jot_host_log(ctx, "jot: JOT_LIBTCC is not used, so kernels wait for the C compiler: %s\n",
                      reason[0]);
-    if (cpu->has_best && !(cpu->jobs = jot_jobs_open(ctx)))
+    if (cpu->has_best && !ctx->config.no_threads && !(cpu->jobs = jot_jobs_open(ctx)))
         return JOT_EMEM;
     return cpu->has_quick || cpu->has_best ? JOT_OK : JOT_EDEVICE;
 }
@@ -99,11 +100,11 @@ cpu_open(Backend *backend, jot_Ctx *ctx, char *why, size_t why_nbytes)
         return status;
     }
     backend->dialect = cpu->has_best ? cpu->best.dialect : cpu->quick.dialect;
-    if (!cpu->has_best)
+    if (!cpu->jobs)
         backend->start = NULL;
     if (!cpu->has_best)
         backend->recall = NULL;
-    else if (cpu->has_quick && !ctx->config.deterministic)
+    else if (cpu->jobs && cpu->has_quick && !ctx->config.deterministic)
         backend->quick = &cpu->quick;
     backend->compilers = !cpu->has_best ? cpu->quick.compilers
                        : backend->quick ? "libtcc, then cc" : cpu->best.compilers;

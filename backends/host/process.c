@@ -346,6 +346,8 @@ jot_host_which(jot_Ctx *ctx, const char *name, size_t *nbytes)
     const char *path = strchr(name, '/') ? "" : jot_host_env(ctx, "PATH"), *end;
     Text text = {0};
 
+    if (!path && ctx->config.no_environment)
+        path = "/usr/bin:/bin";
     text.mem = &ctx->mem;
     for (; path; path = *end ? end + 1 : NULL) {
         end = path + strcspn(path, ":");

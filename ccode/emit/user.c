@@ -154,16 +154,13 @@ user_done(jot_Ctx *ctx, const Text *out, size_t before)
     return jot_fail_memory(ctx, "code");
 }
 
-/* The function that calls NAME_one for each example that has steps in lo .. hi. */
+/* What is one example's of each array. */
 static void
-user_examples(Text *out, const CodeSpec *s, const char *fn_name)
+user_own(Text *out, const CodeSpec *s)
 {
-    long long steps = (long long)user_steps(s);
     int k;
 
-    steps = steps ? steps : 1; /* then nobody calls it */
-    jot_text_f(out, "void %s" USER_PARAMETERS "{\n    for (jot_i64 e = lo / %lld; e * %lld < hi; "
-               "e++) {\n        void *const own[] = {\n", fn_name, steps, steps);
+    jot_text_f(out, "        void *const own[] = {\n");
     for (k = 0; k < s->inputs + s->outputs; k++)
         if (s->arg[k].shared)
             jot_text_f(out, "            buf[%d],\n", k);
@@ -171,9 +168,41 @@ user_examples(Text *out, const CodeSpec *s, const char *fn_name)
             jot_text_f(out, "            (char *)buf[%d] + e * %lld,\n", k,
                        (long long)s->arg[k].nelem
                            * (long long)jot_dtype_nbytes((jot_DType)s->arg[k].dtype));
-    jot_text_f(out, "        };\n        const jot_i64 from = e * %lld, last = hi - from;\n"
+    jot_text_f(out, "        };\n");
+}
+
+/* The function that calls NAME_one for each example that has steps in lo .. hi. */
+static void
+user_examples(Text *out, const CodeSpec *s, const char *fn_name)
+{
+    long long steps = (long long)user_steps(s);
+
+    steps = steps ? steps : 1; /* then nobody calls it */
+    jot_text_f(out, "void %s" USER_PARAMETERS "{\n    for (jot_i64 e = lo / %lld; e * %lld < hi; "
+               "e++) {\n", fn_name, steps, steps);
+    user_own(out, s);
+    jot_text_f(out, "        const jot_i64 from = e * %lld, last = hi - from;\n"
                "        %s_one(own, ints, scalars, scratch, phase, lo > from ? lo - from : 0,\n"
                "            last < %lld ? last : %lld);\n    }\n}\n", steps, fn_name, steps, steps);
+}
+
+/* A call of the host function, or one per example, by one thread: it and its user pointer are in
+ * ints, so that all have one kernel. */
+static void
+user_host(Text *out, const CodeSpec *s, const char *fn_name)
+{
+    jot_text_f(out,
+               "/* host */\nvoid %s" USER_PARAMETERS "{\n"
+               "    void (*host)(void *, int, void *const *, const jot_Scalar *) =\n"
+               "        (void (*)(void *, int, void *const *, const jot_Scalar *))ints[0];\n"
+               "    (void)scratch, (void)phase, (void)lo, (void)hi;\n",
+               fn_name);
+    if (s->lead) {
+        jot_text_f(out, "    for (jot_i64 e = 0; e < %lld; e++) {\n", (long long)s->examples);
+        user_own(out, s);
+    }
+    jot_text_f(out, "    %shost((void *)ints[1], %d, %s, scalars);\n%s}\n", s->lead ? "    " : "",
+               s->inputs + s->outputs, s->lead ? "own" : "buf", s->lead ? "    }\n" : "");
 }
 
 JOT_FN bool
@@ -184,6 +213,11 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
     int k;
 
     JOT_ASSERT(s && !s->map, "a CODE node has the text of a kernel");
+    if (!s->source) {
+        *count = 1;
+        user_host(out, s, fn_name);
+        return user_done(ctx, out, before);
+    }
     *count = user_steps(s) * s->examples;
     if (s->helpers)
         user_lines(out, s, " helpers", s->helpers, "");

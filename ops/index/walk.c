@@ -272,6 +272,8 @@ typedef struct {
     const int *slots;
     uint64_t lead;   /* loads from these slots are given axis 0 as their first index */
     const Space *space;
+    const IxThrough *through;            /* NULL: loads read what they read */
+    bool clamped;                        /* a load that is read through may be outside */
     Ix from[SUBST_SEEN], to[SUBST_SEEN]; /* what was replaced: shared parts are walked once */
 } IxSubst;
 
@@ -319,6 +321,16 @@ ix_subst_load(IxSubst *s, const IxRec *r)
     args[0] = jot_ix_axis(s->pool, 0);
     for (i = 0; i < r->n; i++)
         args[lead + i] = ix_subst(s, s->pool->args.v[r->at + i]);
+    if (s->through && s->through->slot == (int)r->a) {
+        const IxThrough *t = s->through;
+        Ix index[IX_ARGS];
+
+        for (i = 0; i < r->n; i++)
+            s->clamped |= !jot_ix_inside(s->pool, args[i], t->ext[i], s->space);
+        for (i = 0; i < (uint32_t)t->n; i++)
+            index[i] = jot_ix_subst(s->pool, t->index[i], (int)r->n, args, NULL, s->space);
+        return jot_ix_load(s->pool, t->slot, t->n, index);
+    }
     return r->n + lead > IX_ARGS ? 0
          : jot_ix_load(s->pool, s->slots ? s->slots[r->a] : (int)r->a, (int)(r->n + lead), args);
 }
@@ -403,6 +415,7 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     s.slots = slots;
     s.lead = 0;
     s.space = space;
+    s.through = NULL;
     return ix_subst_all(&s, ix);
 }
 
@@ -419,7 +432,24 @@ jot_ix_inner(IxPool *pool, Ix ix, int n, uint64_t lead, const Space *space)
     s.slots = NULL;
     s.lead = lead;
     s.space = space;
+    s.through = NULL;
     return ix_subst_all(&s, ix);
+}
+
+JOT_FN Ix
+jot_ix_through(IxPool *pool, Ix ix, const IxThrough *through, const Space *space)
+{
+    IxSubst s;
+    Ix to;
+
+    if (!(pool->recs.v[ix].slots >> through->slot & 1))
+        return ix;
+    memset(&s, 0, sizeof s);
+    s.pool = pool;
+    s.space = space;
+    s.through = through;
+    to = ix_subst(&s, ix);
+    return s.clamped ? 0 : to;
 }
 
 /* Wraps where a condition around it does not hold. */

@@ -134,8 +134,11 @@ jot_codespec_finish(CodeSpec *s)
     h = code_hash_text(code_hash_text(code_hash_text(h, s->name), s->helpers), s->source);
     for (k = 0; k < CODE_DEVICES; k++)
         h = code_hash_text(code_hash_text(h, s->device_source[k]), s->device_helpers[k]);
-    s->hash = jot_hash_u64(h ^ (uint64_t)s->examples << 20,
-                           (uint64_t)s->parallel << 32 | (uint32_t)s->parallel_dim);
+    h = jot_hash_u64(h ^ (uint64_t)s->examples << 20,
+                     (uint64_t)s->parallel << 32 | (uint32_t)s->parallel_dim);
+    if (!s->source) /* then the host function is what it does */
+        h = jot_hash(jot_hash(h, &s->host, sizeof s->host), &s->user, sizeof s->user);
+    s->hash = h;
 }
 
 /* One of its extents, and the arrays' names and sizes, are new; texts stay where they are. */
@@ -181,7 +184,8 @@ jot_code_same(const CodeSpec *a, const CodeSpec *b)
         || a->scalars != b->scalars || a->parallel != b->parallel
         || a->parallel_dim != b->parallel_dim || a->examples != b->examples
         || !code_same_text(a->name, b->name)
-        || !code_same_text(a->helpers, b->helpers) || !code_same_text(a->source, b->source))
+        || !code_same_text(a->helpers, b->helpers) || !code_same_text(a->source, b->source)
+        || (!a->source && (a->host != b->host || a->user != b->user)))
         return false;
     for (k = 0; k < CODE_DEVICES; k++)
         if (!code_same_text(a->device_source[k], b->device_source[k])
@@ -216,13 +220,16 @@ code_check_counts(jot_Ctx *ctx, const char *op, const jot_Code *c)
             return jot_fail(ctx, JOT_ERANGE, "code %s: %d %s; there may be %d to %d", op, counts[k],
                             what[k], k == 1, CODE_MOST);
     if ((c->inputs && (!c->in || !c->in_names)) || !c->out || (c->scalars && !c->scalar)
-        || !c->source)
+        || (!c->source && !c->host))
         return jot_fail(ctx, JOT_EUSE, "code %s: %s is NULL", op,
-                        !c->source                  ? "source"
+                        !c->source && !c->host      ? "source"
                         : !c->out                   ? "out"
                         : c->inputs && !c->in       ? "in"
                         : c->inputs && !c->in_names ? "in_names"
                                                     : "scalar");
+    if (c->parallel && !c->source)
+        return jot_fail(ctx, JOT_EUSE, "code %s: parallel is of a source, and there is none: host "
+                        "is called once", op);
     return true;
 }
 

@@ -47,14 +47,16 @@ typedef struct {
 typedef struct CodeSpec {
     uint32_t refs;
     Arena arena;           /* this record too */
-    uint64_t hash;         /* of everything but the scalars' values, host and user */
+    uint64_t hash;         /* of everything but the scalars' values, and host and user beside a
+                              source */
     const char *name;      /* for messages and #line: printable, without quotes */
     bool map, gradient;    /* gradient: its texts are another's grad_source */
     int inputs, outputs, scalars;
     CodeArg *arg;          /* inputs, then outputs. A map's: dtypes and gradients, no extents */
     const char **scalar_name;
     jot_Scalar *scalar;    /* .f */
-    const char *helpers, *source; /* helpers may be NULL; a map's expression is in source */
+    const char *helpers, *source; /* helpers may be NULL; a map's expression is in source;
+                                     NULL: host is called */
     const char *device_source[CODE_DEVICES], *device_helpers[CODE_DEVICES];
     int parallel;          /* 1 + number in arg of what is run in parallel; 0: run once */
     int parallel_dim;      /* which of its extents; -1: its number of elements */
@@ -69,7 +71,7 @@ typedef struct CodeSpec {
 } CodeSpec;
 
 /* ---- ops/user/code.c ---- */
-/* The same but for the scalars' values (and the host function)? Then one compiled kernel serves
+/* The same but for the scalars' values (and the host function beside a source)? Then one compiled kernel serves
  * both. */
 JOT_FN bool jot_code_same(const CodeSpec *a, const CodeSpec *b);
 /* Gradient nodes of a CODE or MAP node from the user's texts. dout: one per output (a MAP has one),
@@ -80,6 +82,10 @@ JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId 
 /* What follows for the result of a MAP node from the tangent t of operand k. 0: no text was given,
  * or another failure. */
 JOT_FN NodeId jot_code_tangent(jot_Ctx *ctx, NodeId map, int k, NodeId t);
+/* ---- ops/user/check.c ---- */
+/* Were all positions inside that were looked at since the last call? Fails with JOT_ERANGE. */
+JOT_FN bool jot_check_passed(jot_Ctx *ctx);
+
 /* Run a CODE node through its host function: buf as above. False: there is none; the message names
  * the operator and says which backends run it (a MAP never has one). */
 JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);

@@ -484,6 +484,10 @@ export_text(Export *e)
     if (e->f->randoms.n)
         return jot_fail(ctx, JOT_EUSE, "export: random variables have no place in a file: make "
                         "them inputs");
+    for (uint32_t i = 0; i < e->f->plan->codes.n; i++)
+        if (!e->f->plan->codes.v[i].spec->source)
+            return jot_fail(ctx, JOT_EUSE, "export: code %s is a host function, which has no text "
+                            "for a file", e->f->plan->codes.v[i].spec->name);
     if (!export_places(e))
         return false;
     export_head(e);

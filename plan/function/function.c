@@ -214,7 +214,7 @@ call_outputs(Func *f, jot_Outs out)
 {
     uint32_t k;
 
-    for (k = 0; k < f->noutputs && !f->graphed; k++) {
+    for (k = 0; k < f->noutputs && !f->graphed && !f->ctx->config.check; k++) {
         const FuncOutput *o = &f->output[k];
         FuncRoot *root = o->from.computed ? &f->roots.v[o->from.at] : NULL;
         const char *why = !root ? "elements that nothing computes"

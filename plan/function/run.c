@@ -10,6 +10,7 @@
  *
  * Read before: plan/function/function.h, plan/function/make.c. After: plan/function/function.c. */
 #include "plan/function/function.h"
+#include "ops/user/code.h"
 
 /* ---- ready --------------------------------------------------------------------------------- */
 
@@ -279,6 +280,7 @@ jot_func_launch(Func *f)
     bool ok = true;
 
     f->ctx->running = true;
+    f->ctx->outside.place = NULL;
     if (!f->graphed) {
         call_bind(f);
         jot_plan_launch(f->ctx, f->plan, &f->bind);
@@ -290,6 +292,7 @@ jot_func_launch(Func *f)
         ok = call_graph(f);
     }
     f->ctx->running = false;
+    ok = ok && jot_check_passed(f->ctx);
     f->ctx->stream += ok ? f->draws : 0;
     return ok;
 }
