@@ -163,7 +163,7 @@ jot_codespec_names(jot_Ctx *ctx, const char *op, const jot_Code *c)
     return true;
 }
 
-/* What follows an array's name in "y_0", and in "dy_0" where gradients are; NULL: it is not there. */
+/* What follows an array's name in "y_0", and in "dy_0" where gradients are; NULL: it is not. */
 static const char *
 code_behind(const char *name, const char *array, bool gradient)
 {
