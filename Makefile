@@ -26,7 +26,7 @@ endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
-ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c data/*.c)
