@@ -271,6 +271,8 @@ typedef struct {
     const Ix *map;
     const int *slots;
     const Space *space;
+    const IxThrough *through;            /* NULL: loads read what they read */
+    bool clamped;                        /* a load that is read through may be outside */
     Ix from[SUBST_SEEN], to[SUBST_SEEN]; /* what was replaced: shared parts are walked once */
 } IxSubst;
 
@@ -317,6 +319,16 @@ ix_subst_load(IxSubst *s, const IxRec *r)
 
     for (i = 0; i < r->n; i++)
         args[i] = ix_subst(s, s->pool->args.v[r->at + i]);
+    if (s->through && s->through->slot == (int)r->a) {
+        const IxThrough *t = s->through;
+        Ix index[IX_ARGS];
+
+        for (i = 0; i < r->n; i++)
+            s->clamped |= !jot_ix_inside(s->pool, args[i], t->ext[i], s->space);
+        for (i = 0; i < (uint32_t)t->n; i++)
+            index[i] = jot_ix_subst(s->pool, t->index[i], (int)r->n, args, NULL, s->space);
+        return jot_ix_load(s->pool, t->slot, t->n, index);
+    }
     return jot_ix_load(s->pool, s->slots ? s->slots[r->a] : (int)r->a, (int)r->n, args);
 }
 
@@ -387,6 +399,7 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     s.map = map;
     s.slots = slots;
     s.space = space;
+    s.through = NULL;
     if (ix_is_flat(pool, ix)) {
         IxRec r = pool->recs.v[ix];
 
@@ -394,6 +407,22 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     }
     memset(s.from, 0, sizeof s.from);
     return ix_subst(&s, ix);
+}
+
+JOT_FN Ix
+jot_ix_through(IxPool *pool, Ix ix, const IxThrough *through, const Space *space)
+{
+    IxSubst s;
+    Ix to;
+
+    if (!(pool->recs.v[ix].slots >> through->slot & 1))
+        return ix;
+    memset(&s, 0, sizeof s);
+    s.pool = pool;
+    s.space = space;
+    s.through = through;
+    to = ix_subst(&s, ix);
+    return s.clamped ? 0 : to;
 }
 
 /* Wraps where a condition around it does not hold. */
