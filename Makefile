@@ -203,7 +203,7 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
           test_ir_text test_layout test_lazy test_line_buffer test_moments test_pads \
-          test_prelude_bits test_prelude_vector test_queue test_sizes test_stack test_stencil test_strides \
+          test_prelude_bits test_prelude_vector test_queue test_shapes test_sizes test_stack test_stencil test_strides \
           test_target test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_function/5 test_machines/3 test_tune/7
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
