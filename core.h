@@ -1,4 +1,4 @@
-/* core.h - jot's public interface; nn.h and expr.h, composed on it, have more.
+/* core.h - jot's public interface; nn.h, layer.h and expr.h, composed on it, have more.
  *
  * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
  * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,
@@ -311,6 +311,11 @@ JOT_API jot_Var jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double s
 JOT_API jot_Var jot_uniform(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API jot_Var jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API void jot_seed(jot_Ctx *ctx, uint64_t seed); /* a new seed; k starts at 0 again */
+/* Where the generator stands: its seed and the k of the next random variable. Set back, it draws
+ * the same numbers again. All 0 for ctx NULL. */
+typedef struct { uint64_t seed, k; } jot_RandomState;
+JOT_API jot_RandomState jot_random_state(const jot_Ctx *ctx);
+JOT_API void jot_set_random_state(jot_Ctx *ctx, jot_RandomState state);
 
 /* Scopes own handles: those made between push and pop end with the pop. jot_keep moves v to the
  * enclosing scope (each call one level out) and returns it. Memory alone limits the depth: where it
@@ -785,6 +790,8 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
 
 /* ---- seeing ------------------------------------------------------------------------------- */
 
+/* Hand a text to the log hook, if there is one. */
+JOT_API void jot_print_text(jot_Ctx *ctx, const char *text, size_t nbytes);
 /* Print the graph from which vars are computed, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
 /* Print v's elements through the log hook, evaluated if need be, as NumPy does: a line with dtype
@@ -794,6 +801,12 @@ JOT_API bool jot_print(jot_Var v);
 /* The same text into memory of the caller, cut off with a final 0. Returns its length, without the
  * 0, as if there were room; 0 after a failure. */
 JOT_API size_t jot_format(jot_Var v, char *to, size_t nbytes);
+/* Where a NaN or an infinity comes from: what vars and pending assignments need is evaluated
+ * operator by operator, in order, and nothing that is pending runs. The first operator that makes
+ * one out of numbers is told through the log hook, with the elements of its inputs (shapes, ranges,
+ * how many are not numbers), and its result returned; an empty handle: none does. For a step that
+ * was built (again, by jot_set_random_state) and has not run. */
+JOT_API jot_Var jot_trace_nan(jot_Ctx *ctx, jot_Vars vars);
 
 /* ---- profile ------------------------------------------------------------------------------ */
 

@@ -462,6 +462,20 @@ JOT_API jot_Optim jot_adagrad(jot_Vars params, double lr, double eps, double wei
 JOT_API jot_Optim jot_lion(jot_Vars params, double lr, double beta1, double beta2,
                            double weight_decay);
 
+/* jot_step where `when` (a bool of rank 0) is true; where it is not, all stays as it is, bit for
+ * bit. */
+JOT_API bool jot_step_if(jot_Optim optim, jot_Vars grads, jot_Var when);
+/* Parameter number `param` from now on with `times` the learning rate and a decay of its own. */
+JOT_API bool jot_optim_own(jot_Optim optim, int param, double times, double weight_decay);
+/* What an optimiser keeps besides the parameters: copies the first `most` to out and returns how
+ * many there are. */
+typedef struct {
+    int param;        /* for which parameter; -1: for all */
+    const char *name; /* "momentum", "mean", "square"; "beta1_power", "beta2_power", "lr" */
+    jot_Var var;      /* the optimiser's: to read and to assign */
+} jot_OptimState;
+JOT_API int jot_optim_state(jot_Optim optim, jot_OptimState *out, int most);
+
 /* Into clipped, with room for grads.n handles, which may be the array that grads are in: gradients
  * that are no longer than `most` all together, as one vector; whose elements are within +-most.
  * After a failure what is there stays. The first returns the norm that they had: like the loss it

@@ -201,6 +201,13 @@ print_order(jot_Ctx *ctx, const NodeList *order)
     return ctx->mem.failed ? jot_fail_memory(ctx, "print_graph") : true;
 }
 
+void
+jot_print_text(jot_Ctx *ctx, const char *text, size_t nbytes)
+{
+    if (ctx && ctx->mem.hooks.log && nbytes)
+        ctx->mem.hooks.log(ctx->mem.hooks.ud, text, nbytes);
+}
+
 bool
 jot_print_graph(jot_Ctx *ctx, jot_Vars vars)
 {
