@@ -12,7 +12,7 @@
  * Read before: core.h ("seeing"), base.h (Text). After: ops/text.c. */
 #include "ops/graph.h"
 
-enum { PLACES = 8, EDGE = 3, WHOLE = 1000, COLUMNS = 75 };
+enum { PLACES = 8, EDGE = 3, SHOWN_WHOLE = 1000, COLUMNS = 75 };
 
 typedef struct Print Print;
 typedef void PrintVisit(Print *p, int64_t at);
@@ -30,7 +30,7 @@ struct Print {
 };
 
 static jot_Scalar
-print_scalar(const Print *p, int64_t at)
+show_scalar(const Print *p, int64_t at)
 {
     return jot_scalar_read(p->data + (size_t)at * jot_dtype_nbytes(p->dtype), p->dtype);
 }
@@ -85,7 +85,7 @@ print_rounded(double x, int places)
 
 /* The digits that x, not negative, needs behind its point. */
 static int
-print_places(const Print *p, double x)
+show_places(const Print *p, double x)
 {
     int power = 0, k;
     double m = p->power ? print_split(x, &power) : x;
@@ -133,9 +133,9 @@ print_power(const Print *p, Text *t, double x)
 }
 
 static void
-print_element(const Print *p, Text *t, int64_t at)
+show_element(const Print *p, Text *t, int64_t at)
 {
-    jot_Scalar v = print_scalar(p, at);
+    jot_Scalar v = show_scalar(p, at);
     uint64_t sign;
 
     if (p->dtype == JOT_BOOL) {
@@ -163,7 +163,7 @@ print_element(const Print *p, Text *t, int64_t at)
 static void
 print_range(Print *p, int64_t at)
 {
-    double x = print_scalar(p, at).f;
+    double x = show_scalar(p, at).f;
 
     x = x < 0 ? -x : x;
     if (!print_finite(x) || x == 0)
@@ -175,19 +175,19 @@ print_range(Print *p, int64_t at)
 static void
 print_need(Print *p, int64_t at)
 {
-    double x = print_scalar(p, at).f;
-    int k = print_finite(x) ? print_places(p, x < 0 ? -x : x) : 0;
+    double x = show_scalar(p, at).f;
+    int k = print_finite(x) ? show_places(p, x < 0 ? -x : x) : 0;
 
     p->places = k > p->places ? k : p->places;
 }
 
 static void
-print_wide(Print *p, int64_t at)
+show_wide(Print *p, int64_t at)
 {
     char buf[48];
     Text t = {NULL, buf, 0, sizeof buf};
 
-    print_element(p, &t, at);
+    show_element(p, &t, at);
     p->width = (int)t.n > p->width ? (int)t.n : p->width;
 }
 
@@ -197,7 +197,7 @@ print_put(Print *p, int64_t at)
     char buf[48];
     Text t = {NULL, buf, 0, sizeof buf};
 
-    print_element(p, &t, at);
+    show_element(p, &t, at);
     jot_text_f(&p->text, "%*s", p->width, buf);
 }
 
@@ -261,7 +261,7 @@ print_begin(Print *p, jot_Var v, const char *op)
         return false;
     p->dtype = jot_dtype(v);
     p->shape = jot_shape(v);
-    p->cut = jot_nelem(v) > WHOLE;
+    p->cut = jot_nelem(v) > SHOWN_WHOLE;
     p->text.mem = &v.ctx->mem;
     if (jot_dtype_class(p->dtype) == CLASS_FLOAT && jot_nelem(v)) {
         print_all(p, print_range);
@@ -270,7 +270,7 @@ print_begin(Print *p, jot_Var v, const char *op)
         print_all(p, print_need);
     }
     if (jot_nelem(v))
-        print_all(p, print_wide);
+        print_all(p, show_wide);
     jot_text_f(&p->text, "%s %s\n", jot_dtype_name(p->dtype),
                jot_shape_str(shape, p->shape.n, p->shape.v));
     p->line = p->text.n;
