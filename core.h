@@ -57,7 +57,7 @@ extern "C" {
 #define JOT_VERSION_MINOR 9
 #define JOT_VERSION_PATCH 0
 #define JOT_VERSION (JOT_VERSION_MAJOR * 10000 + JOT_VERSION_MINOR * 100 + JOT_VERSION_PATCH)
-JOT_API int jot_version(void); /* JOT_VERSION of the library that runs; see docs/interface.md */
+JOT_API int jot_version(void); /* JOT_VERSION of the library that runs */
 
 #define JOT_MAX_RANK 16  /* highest rank of a variable */
 #define JOT_MAX_WRT 4096 /* most variables in one call of jot_grad */
