@@ -360,6 +360,54 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
     }
 }
 
+/* Dot products, where the compiler is told of an instruction; of several the first. It adds to c,
+ * or gives the products of each lane, or puts these where a was. */
+typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS } DotForm;
+typedef struct { int row; const char *vector, *target, *op; DotForm form; } DotName;
+#define DOT_X86 " {%2, %1, %0|%0, %1, %2}"
+#define DOT_ARM64 " && defined __aarch64__"
+static const DotName dot_names[] = {
+    { DOT_BF16, "f32x16", "__AVX512BF16__", "vdpbf16ps" DOT_X86, DOT_ADDS },
+    { DOT_BF16, "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC" DOT_ARM64,
+      "bfdot %0.4s, %1.8h, %2.8h", DOT_ADDS },
+    { DOT_U8I8, "i32x16", "__AVX512VNNI__", "vpdpbusd" DOT_X86, DOT_ADDS },
+    { DOT_I8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "sdot %0.4s, %1.16b, %2.16b", DOT_ADDS },
+    { DOT_U8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "udot %0.4s, %1.16b, %2.16b", DOT_ADDS },
+    { DOT_I16, "i32x16", "__AVX512VNNI__", "vpdpwssd" DOT_X86, DOT_ADDS },
+    { DOT_I16, "i32x16", "__AVX512BW__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x8", "__AVX2__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x4", "__AVX__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x4", "__SSE2__", "pmaddwd {%1, %0|%0, %1}", DOT_PUTS },
+};
+#undef DOT_X86
+#undef DOT_ARM64
+
+JOT_FN void
+jot_dot_text(Text *out, const char *vector, size_t n, int row)
+{
+    jot_text_f(out, "#if 0\n");
+    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
+        const DotName *d = &dot_names[i];
+        char in = d->op[0] == 'v' ? 'v' : d->op[0] == 'p' ? 'x' : 'w'; /* a register of vectors */
+        if (d->row != row || jot_str_len(d->vector) != n || memcmp(d->vector, vector, n))
+            continue;
+        jot_text_f(out, "#elif defined %s\n", d->target);
+        if (d->form == DOT_PUTS)
+            jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(a) : \"%c\"(b));\n"
+                       "    return (jot_%s)((jot_u%s)c + a);\n", d->op, in, in, d->vector,
+                       d->vector + 1);
+        else if (d->form == DOT_GIVES)
+            jot_text_f(out, "    jot_u%s p;\n"
+                       "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n"
+                       "    return (jot_%s)((jot_u%s)c + p);\n",
+                       d->vector + 1, d->op, in, in, in, d->vector, d->vector + 1);
+        else
+            jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(c) : \"%c\"(a), \"%c\"(b));\n"
+                       "    return c;\n", d->op, in, in, in);
+    }
+    jot_text_f(out, "#else\n");
+}
+
 JOT_FN uint64_t
 jot_emit_prelude_hash(void)
 {
@@ -372,6 +420,8 @@ jot_emit_prelude_hash(void)
         hash = jot_hash(hash, helpers[i].text, jot_str_len(helpers[i].text));
     for (size_t i = 0; i < sizeof builtins / sizeof builtins[0]; i++)
         hash = jot_hash(hash, builtins[i].call, jot_str_len(builtins[i].call));
+    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++)
+        hash = jot_hash(hash, dot_names[i].op, jot_str_len(dot_names[i].op));
     return jot_prelude_vector_hash(jot_vector_hash(hash));
 }
 

@@ -218,53 +218,6 @@ put_fma(Text *out, const VectorName *v, bool sum)
     jot_text_f(out, "#else\n    return a * b + c;\n#endif\n");
 }
 
-/* Dot products, where the compiler is told of an instruction; of several the first. It adds to c,
- * or gives the products of each lane, or puts these where a was. */
-typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS } DotForm;
-typedef struct { int row; const char *vector, *target, *op; DotForm form; } DotName;
-#define DOT_X86 " {%2, %1, %0|%0, %1, %2}"
-#define DOT_ARM64 " && defined __aarch64__"
-static const DotName dot_names[] = {
-    { DOT_BF16, "f32x16", "__AVX512BF16__", "vdpbf16ps" DOT_X86, DOT_ADDS },
-    { DOT_BF16, "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC" DOT_ARM64,
-      "bfdot %0.4s, %1.8h, %2.8h", DOT_ADDS },
-    { DOT_U8I8, "i32x16", "__AVX512VNNI__", "vpdpbusd" DOT_X86, DOT_ADDS },
-    { DOT_I8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "sdot %0.4s, %1.16b, %2.16b", DOT_ADDS },
-    { DOT_U8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "udot %0.4s, %1.16b, %2.16b", DOT_ADDS },
-    { DOT_I16, "i32x16", "__AVX512VNNI__", "vpdpwssd" DOT_X86, DOT_ADDS },
-    { DOT_I16, "i32x16", "__AVX512BW__", "vpmaddwd" DOT_X86, DOT_GIVES },
-    { DOT_I16, "i32x8", "__AVX2__", "vpmaddwd" DOT_X86, DOT_GIVES },
-    { DOT_I16, "i32x4", "__AVX__", "vpmaddwd" DOT_X86, DOT_GIVES },
-    { DOT_I16, "i32x4", "__SSE2__", "pmaddwd {%1, %0|%0, %1}", DOT_PUTS },
-};
-#undef DOT_X86
-#undef DOT_ARM64
-
-static void
-put_dot(Text *out, const VectorName *v, int row)
-{
-    jot_text_f(out, "#if 0\n");
-    for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
-        const DotName *d = &dot_names[i];
-        char in = d->op[0] == 'v' ? 'v' : d->op[0] == 'p' ? 'x' : 'w'; /* a register of vectors */
-        if (d->row != row || !name_is(d->vector, v->name, v->n))
-            continue;
-        jot_text_f(out, "#elif defined %s\n", d->target);
-        if (d->form == DOT_PUTS)
-            jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(a) : \"%c\"(b));\n"
-                       "    return (jot_%s)((jot_u%s)c + a);\n", d->op, in, in, d->vector,
-                       d->vector + 1);
-        else if (d->form == DOT_GIVES)
-            jot_text_f(out, "    jot_u%s p;\n"
-                       "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n    return (jot_%s)((jot_u%s)c + p);\n", d->vector + 1, d->op, in, in, in,
-                       d->vector, d->vector + 1);
-        else
-            jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(c) : \"%c\"(a), \"%c\"(b));\n"
-                       "    return c;\n", d->op, in, in, in);
-    }
-    jot_text_f(out, "#else\n");
-}
-
 /* Choices and extremes that gcc makes of its own instruction only when told so; clang sees them.
  * `word`: the lanes as floats of their width, in which a choice of any type is made. */
 typedef struct { const char *name; int bits, nbytes; const char *target, *call; } ChoiceName;
@@ -491,7 +444,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'h': jot_text_f(out, "%.*s%d", (int)v->x, v->name, v->lanes / 2); break;
         case 'F': put_fma(out, v, true); break;
         case 'M': put_fma(out, v, false); break;
-        case 'D': put_dot(out, v, *++text - '0'); break;
+        case 'D': jot_dot_text(out, v->name, v->n, *++text - '0'); break;
         case 'A': put_any(out, v); break;
         case '0': put_some_lanes(out, v, false, 0, v->lanes / 2); break;
         case '9': put_some_lanes(out, v, false, v->lanes / 2, v->lanes); break;

@@ -154,6 +154,9 @@ JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
  * jotm_expf_x16. */
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
+/* dialect.c: how the row of jot_target_dots is done on this vector, up to what is done without an
+ * instruction. */
+JOT_FN void jot_dot_text(Text *out, const char *vector, size_t n, int row);
 JOT_FN bool jot_prelude_vector(const char *name, size_t n, Text *out);
 /* Is this function on vectors long enough to be called, as name_called, and no instruction? */
 JOT_FN bool jot_prelude_may_call(const char *name, size_t n);
