@@ -89,7 +89,7 @@ image_channels(jot_Buffer *image, int to)
 /* What element k of m becomes of: `most` of n from first[k] on, each with its weight. */
 typedef struct { int64_t m, most, *first; float *weight; } ImageTents;
 
-/* The middle m of those that all of n would become, `scale` elements wide each. False: no memory. */
+/* The middle m of those that all of n would become, `scale` elements wide each; false: no memory */
 static bool
 image_tents(ImageTents *t, int64_t m, int64_t n, double scale)
 {
