@@ -26,9 +26,9 @@ endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
-ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user nn nn/image nn/loss expr fuse prelude ccode/ir ccode/build ccode/rewrite \
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
-          plan plan/layout plan/tier plan/device plan/function
+          plan plan/layout plan/tier plan/device plan/function plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c io/*.c data/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
@@ -39,7 +39,7 @@ NO_DATA = $(wildcard data/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h expr.h data.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h)
+NNHDR   = nn.h layer.h expr.h data.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h io/*.h))
 OBJ     = $(SRC:%.c=$(B)/%.o)
@@ -203,7 +203,7 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
           test_ir_text test_layout test_lazy test_line_buffer test_moments test_pads \
-          test_prelude_bits test_prelude_vector test_sizes test_stack test_stencil test_strides \
+          test_prelude_bits test_prelude_vector test_queue test_shapes test_sizes test_stack test_stencil test_strides \
           test_target test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_function/5 test_machines/3 test_tune/7
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
@@ -242,11 +242,11 @@ data-libs:
 	@echo $(filter -l%,$(DATALIBS))
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h nn.h expr.h data.h
+$(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  sed 's/core\.h/jot.h/g; s/; nn\.h and.*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h expr.h data.h | \
+	  sed 's/core\.h/jot.h/g; s/; nn\.h, .*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h data.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)

@@ -1,4 +1,4 @@
-/* core.h - jot's public interface; nn.h and expr.h, composed on it, have more.
+/* core.h - jot's public interface; nn.h, layer.h and expr.h, composed on it, have more.
  *
  * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
  * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,
@@ -57,7 +57,7 @@ extern "C" {
 #define JOT_VERSION_MINOR 9
 #define JOT_VERSION_PATCH 0
 #define JOT_VERSION (JOT_VERSION_MAJOR * 10000 + JOT_VERSION_MINOR * 100 + JOT_VERSION_PATCH)
-JOT_API int jot_version(void); /* JOT_VERSION of the library that runs; see docs/interface.md */
+JOT_API int jot_version(void); /* JOT_VERSION of the library that runs */
 
 #define JOT_MAX_RANK 16  /* highest rank of a variable */
 #define JOT_MAX_WRT 4096 /* most variables in one call of jot_grad */
@@ -311,6 +311,11 @@ JOT_API jot_Var jot_arange(jot_Ctx *ctx, jot_DType dtype, double start, double s
 JOT_API jot_Var jot_uniform(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API jot_Var jot_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape);
 JOT_API void jot_seed(jot_Ctx *ctx, uint64_t seed); /* a new seed; k starts at 0 again */
+/* Where the generator stands: its seed and the k of the next random variable. Set back, it draws
+ * the same numbers again. All 0 for ctx NULL. */
+typedef struct { uint64_t seed, k; } jot_RandomState;
+JOT_API jot_RandomState jot_random_state(const jot_Ctx *ctx);
+JOT_API void jot_set_random_state(jot_Ctx *ctx, jot_RandomState state);
 
 /* Scopes own handles: those made between push and pop end with the pop. jot_keep moves v to the
  * enclosing scope (each call one level out) and returns it. Memory alone limits the depth: where it
@@ -487,6 +492,57 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
 JOT_API bool jot_grad(jot_Var y, jot_Vars wrt, jot_Var *grads);
 /* grads[k] = sum over j of dy[j] . d y[j] / d wrt[k]; dy[j] has the shape and dtype of y[j]. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
+/* Forward: dy[j] = sum over k of d y[j] / d x[k] . dx[k], how y moves where x moves by dx; dx[k]
+ * has the shape and dtype of x[k], dy[j] those of y[j]. One node or two per operator that stands on
+ * x, which fuse with it: the way where x is small and y is large, for products of a Hessian with a
+ * vector (the jvp of a gradient), and, batched by jot_vmap, for whole Jacobians. Tangents can be
+ * differentiated again, either way. Refused (JOT_EGRAD) is what jot_grad refuses, and jot_code,
+ * whose sources run backward. */
+JOT_API bool jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy);
+
+/* A gradient of one's own: out[j] has the value of y[j], and what flows into it goes to x alone and
+ * is what `grad` builds of it, whenever a gradient is made: dx[k], of x[k]'s shape and dtype, from
+ * x, y (which are out) and dy (zeros where nothing flows). A dx[k] that is left as it is, an empty
+ * handle, is none; integers have none. grad returns false after a failure; it builds and must not
+ * evaluate. It may be called several times, and `user` must last as long as the graph does.
+ *
+ * What grad builds is differentiated for second order, and where it is linear in dy, as gradients
+ * are, there are tangents, too. So user code gets a second order, and tangents: in grad, build the
+ * gradient of it by a jot_code that has gradient sources of its own. */
+typedef bool jot_CustomGradFn(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx);
+JOT_API bool jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, void *user,
+                             jot_Var *out);
+/* out[j] has the value and the gradients of y[j], but what lies between x and y is not kept for the
+ * gradient: it is computed again there, from x, with the draws it had. So a chain of n layers, in
+ * some sqrt(n) parts, keeps 2 sqrt(n) values at a time, for one more computation of each. What does
+ * not stand on x is kept. Parts may hold parts. A gradient by something between x and y is refused
+ * (JOT_EGRAD). */
+JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
+
+/* ---- graphs out of graphs ----------------------------------------------------------------- */
+
+/* What y would be of each of n examples at once. y was built for one example, x, of variables that
+ * stand for it; xs[k] has x[k]'s dtype and shape with one more dimension of extent n, at in[k], and
+ * ys[j] has y[j]'s with one more at out[j] (negative ones count from the end). With JOT_UNBATCHED
+ * for in[k], xs[k] has x[k]'s shape and stands for it in all examples; what else y is made of, all
+ * examples share as well.
+ *
+ *     x = jot_array(c, JOT_F32, JOT_SHAPE(784), NULL);               one example
+ *     jot_grad(loss_of(x, w), JOT_VARS(w), &g);
+ *     jot_vmap(JOT_VARS(g), JOT_VARS(x), JOT_VARS(batch), NULL, &gs);    a gradient for each
+ *
+ * Random variables in y are drawn anew, for each example by itself, or once for all with
+ * same_draws; one that is among x with JOT_UNBATCHED stays. The results are ordinary variables:
+ * batched again, differentiated, and themselves derivatives' (a Hessian is the jvp of a gradient
+ * batched over directions).
+ *
+ * x: arrays, parameters, or what jot_stop_fuse made of an expression (JOT_EUSE); an assigned
+ * variable whose value stands on x is refused, too. User code runs for each example, in one launch.
+ * Errors: JOT_ESHAPE, JOT_EDTYPE, JOT_ERANGE. All or nothing. */
+#define JOT_UNBATCHED INT64_MIN
+/* All fields 0, or NULL: all axes are the first. */
+typedef struct { jot_Ints in, out; bool same_draws; } jot_Vmap;
+JOT_API bool jot_vmap(jot_Vars y, jot_Vars x, jot_Vars xs, const jot_Vmap *how, jot_Var *ys);
 
 /* ---- the three meta-operators ------------------------------------------------------------- */
 
@@ -628,8 +684,8 @@ typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; const char *like; } jot_CodeOut;
 typedef struct { const char *name; double value; } jot_CodeScalar;
 /* The same kernel in a device's language. Pointers are to device memory (OpenCL: __global). Each
- * step of `parallel` is one work item, with lo = step and hi = lo + 1; gradients run as a single
- * item. source NULL: the kernel does not run on that device. */
+ * step of `parallel`, or for a gradient of its grad_parallel, is one work item, with lo = step and
+ * hi = lo + 1. source NULL: the kernel does not run on that device. */
 typedef struct {
     const char *source, *helpers;
     const char *const *grad_source;
@@ -644,6 +700,7 @@ typedef struct {
     const char *const *grad_source;   /* one per input; NULL, or a NULL entry: no gradient */
     const char *parallel;             /* an extent, e.g. "y_0": the body runs for ranges [lo, hi)
                                          of it; NULL: once, with lo = 0 and hi = 1 */
+    const char *const *grad_parallel; /* the same, e.g. "dx_0", of each gradient source */
     jot_HostFn *host; void *user;     /* a C function over whole arrays, inputs before outputs:
                                          for interp, and without source for all of the host. Called
                                          on the context's thread; cannot be exported */
@@ -733,6 +790,8 @@ JOT_API void jot_optim_free(jot_Optim optim); /* does nothing to poison and empt
 
 /* ---- seeing ------------------------------------------------------------------------------- */
 
+/* Hand a text to the log hook, if there is one. */
+JOT_API void jot_print_text(jot_Ctx *ctx, const char *text, size_t nbytes);
 /* Print the graph from which vars are computed, one node a line, through the log hook. */
 JOT_API bool jot_print_graph(jot_Ctx *ctx, jot_Vars vars);
 /* Print v's elements through the log hook, evaluated if need be, as NumPy does: a line with dtype
@@ -742,6 +801,12 @@ JOT_API bool jot_print(jot_Var v);
 /* The same text into memory of the caller, cut off with a final 0. Returns its length, without the
  * 0, as if there were room; 0 after a failure. */
 JOT_API size_t jot_format(jot_Var v, char *to, size_t nbytes);
+/* Where a NaN or an infinity comes from: what vars and pending assignments need is evaluated
+ * operator by operator, in order, and nothing that is pending runs. The first operator that makes
+ * one out of numbers is told through the log hook, with the elements of its inputs (shapes, ranges,
+ * how many are not numbers), and its result returned; an empty handle: none does. For a step that
+ * was built (again, by jot_set_random_state) and has not run. */
+JOT_API jot_Var jot_trace_nan(jot_Ctx *ctx, jot_Vars vars);
 
 /* ---- profile ------------------------------------------------------------------------------ */
 

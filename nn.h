@@ -348,6 +348,34 @@ JOT_API jot_Var jot_cdist(jot_Var a, jot_Var b, double p);
 JOT_API jot_Var jot_isclose(jot_Var a, jot_Var b, double rtol, double atol, bool equal_nan);
 JOT_API jot_Var jot_allclose(jot_Var a, jot_Var b, double rtol, double atol, bool equal_nan);
 
+/* ---- systems of equations -------------------------------------------------------------------- */
+
+/* Of matrices (..., n, n), each by itself; f16 and bf16 are computed in f32. Exact to second
+ * derivatives (third ones are not). What has no result is not refused: it and its derivatives are
+ * NaN or infinite. */
+/* The lower L of a = L L'; of a, half of a + a' is taken, and so the gradient is symmetric. With
+ * NaN in it where a is not positive definite. */
+JOT_API jot_Var jot_cholesky(jot_Var a);
+/* The x of a x = b, b (..., n, m). Nothing of a is read beyond its triangle, the lower one but for
+ * JOT_SOLVE_UPPER. */
+enum {
+    JOT_SOLVE_UPPER = 1,
+    JOT_SOLVE_TRANSPOSED = 2, /* of a' x = b */
+    JOT_SOLVE_UNIT = 4,       /* a's diagonal counts as ones */
+    JOT_SOLVE_RIGHT = 8       /* of x a = b, b (..., m, n) */
+};
+JOT_API jot_Var jot_solve_triangular(jot_Var a, jot_Var b, unsigned how);
+JOT_API jot_Var jot_cholesky_solve(jot_Var l, jot_Var b); /* the x of l l' x = b */
+/* By elimination, largest elements of columns first, in one thread for each matrix: for small ones.
+ * A solution is improved once. The derivatives of a determinant that is 0 count as 0. */
+JOT_API jot_Var jot_inverse(jot_Var a);
+JOT_API jot_Var jot_solve(jot_Var a, jot_Var b);
+JOT_API jot_Var jot_det(jot_Var a); /* (...) */
+/* (...): its sign and the logarithm of its absolute value. False, and poison in both, after a
+ * failure. */
+JOT_API bool jot_slogdet(jot_Var a, jot_Var *sign, jot_Var *logabs);
+JOT_API jot_Var jot_matrix_power(jot_Var a, int k); /* k < 0: of the inverse */
+
 /* ---- functions ------------------------------------------------------------------------------- */
 
 /* Element-wise. Errors, relative to 1 + |result|: at most 2e-6 in f32 and 2e-14 in f64. */
@@ -368,7 +396,7 @@ JOT_API jot_Var jot_bernoulli(jot_Var p); /* 1 with probability p, else 0; of p'
 JOT_API jot_Var jot_randint(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, int64_t lo,
                             int64_t hi);
 JOT_API jot_Var jot_exponential(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double rate);
-/* Normal, between lo and hi (which may be infinite), some of it within 6 deviations of mean. */
+/* Normal, between lo and hi, which may be infinite; up to 10^9 deviations from mean. */
 JOT_API jot_Var jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean,
                                      double deviation, double lo, double hi);
 JOT_API jot_Var jot_categorical(jot_Var logits, int dim); /* i64: a class for each slice of dim */
@@ -433,6 +461,20 @@ JOT_API jot_Optim jot_rmsprop(jot_Vars params, double lr, double alpha, double e
 JOT_API jot_Optim jot_adagrad(jot_Vars params, double lr, double eps, double weight_decay);
 JOT_API jot_Optim jot_lion(jot_Vars params, double lr, double beta1, double beta2,
                            double weight_decay);
+
+/* jot_step where `when` (a bool of rank 0) is true; where it is not, all stays as it is, bit for
+ * bit. */
+JOT_API bool jot_step_if(jot_Optim optim, jot_Vars grads, jot_Var when);
+/* Parameter number `param` from now on with `times` the learning rate and a decay of its own. */
+JOT_API bool jot_optim_own(jot_Optim optim, int param, double times, double weight_decay);
+/* What an optimiser keeps besides the parameters: copies the first `most` to out and returns how
+ * many there are. */
+typedef struct {
+    int param;        /* for which parameter; -1: for all */
+    const char *name; /* "momentum", "mean", "square"; "beta1_power", "beta2_power", "lr" */
+    jot_Var var;      /* the optimiser's: to read and to assign */
+} jot_OptimState;
+JOT_API int jot_optim_state(jot_Optim optim, jot_OptimState *out, int most);
 
 /* Into clipped, with room for grads.n handles, which may be the array that grads are in: gradients
  * that are no longer than `most` all together, as one vector; whose elements are within +-most.

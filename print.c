@@ -6,21 +6,21 @@
  *
  * Three walks over the elements that are shown: the form that fits all of them, the width of the
  * widest, the text. Floats are decimal, or with powers of ten where one is 1e8 or more, or less
- * than 1e-4 or a thousandth of another. A number has the digits behind its point, at most PLACES,
- * after which it reads back as itself in its dtype, or has no more within PLACES.
+ * than 1e-4 or a thousandth of another. A number has the digits behind its point, at most
+ * SHOW_PLACES, after which it reads back as itself in its dtype, or has no more within those.
  *
  * Read before: core.h ("seeing"), base.h (Text). After: ops/text.c. */
 #include "ops/graph.h"
 
-enum { PLACES = 8, EDGE = 3, WHOLE = 1000, COLUMNS = 75 };
+enum { SHOW_PLACES = 8, SHOW_EDGE = 3, SHOW_WHOLE = 1000, SHOW_COLUMNS = 75 };
 
-typedef struct Print Print;
-typedef void PrintVisit(Print *p, int64_t at);
-struct Print {
+typedef struct Show Show;
+typedef void ShowVisit(Show *p, int64_t at);
+struct Show {
     const char *data;
     jot_DType dtype;
     jot_Ints shape;
-    PrintVisit *visit;
+    ShowVisit *visit;
     bool cut;             /* the middle of long dimensions is not shown */
     bool power;           /* with powers of ten */
     double most, least;   /* magnitudes of finite numbers but 0 */
@@ -30,13 +30,13 @@ struct Print {
 };
 
 static jot_Scalar
-print_scalar(const Print *p, int64_t at)
+show_scalar(const Show *p, int64_t at)
 {
     return jot_scalar_read(p->data + (size_t)at * jot_dtype_nbytes(p->dtype), p->dtype);
 }
 
 static bool
-print_finite(double x)
+show_finite(double x)
 {
     return x - x == 0;
 }
@@ -44,7 +44,7 @@ print_finite(double x)
 /* ---- one number --------------------------------------------------------------------------- */
 
 static double
-print_times_ten(double x, int n)
+show_times_ten(double x, int n)
 {
     for (; n >= 16; n -= 16)
         x *= 1e16;
@@ -59,7 +59,7 @@ print_times_ten(double x, int n)
 
 /* x > 0 as a mantissa from 1 to 10 and a power of ten; 0 has the power 0. */
 static double
-print_split(double x, int *power)
+show_split(double x, int *power)
 {
     double m = x;
 
@@ -78,33 +78,33 @@ print_split(double x, int *power)
 }
 
 static uint64_t
-print_rounded(double x, int places)
+show_rounded(double x, int places)
 {
-    return (uint64_t)(print_times_ten(x, places) + 0.5);
+    return (uint64_t)(show_times_ten(x, places) + 0.5);
 }
 
 /* The digits that x, not negative, needs behind its point. */
 static int
-print_places(const Print *p, double x)
+show_places(const Show *p, double x)
 {
     int power = 0, k;
-    double m = p->power ? print_split(x, &power) : x;
-    uint64_t all = print_rounded(m, PLACES), r, scale = 100000000;
+    double m = p->power ? show_split(x, &power) : x;
+    uint64_t all = show_rounded(m, SHOW_PLACES), r, scale = 100000000;
 
-    for (k = 0; k < PLACES; k++, scale /= 10) {
-        r = print_rounded(m, k);
+    for (k = 0; k < SHOW_PLACES; k++, scale /= 10) {
+        r = show_rounded(m, k);
         if (r * scale == all
-            || jot_scalar_from_f64(print_times_ten((double)r, power - k), p->dtype).f == x)
+            || jot_scalar_from_f64(show_times_ten((double)r, power - k), p->dtype).f == x)
             return k;
     }
-    return PLACES;
+    return SHOW_PLACES;
 }
 
 /* v without its trailing zeros behind the point, but for their room. */
 static void
-print_decimal(const Print *p, Text *t, double x)
+show_decimal(const Show *p, Text *t, double x)
 {
-    uint64_t v = print_rounded(x, p->places), scale = print_rounded(1, p->places);
+    uint64_t v = show_rounded(x, p->places), scale = show_rounded(1, p->places);
     int zeros = 0;
 
     jot_text_f(t, "%llu.", (unsigned long long)(v / scale));
@@ -116,11 +116,11 @@ print_decimal(const Print *p, Text *t, double x)
 }
 
 static void
-print_power(const Print *p, Text *t, double x)
+show_power(const Show *p, Text *t, double x)
 {
     int power;
-    double m = print_split(x, &power);
-    uint64_t v = print_rounded(m, p->places), scale = print_rounded(1, p->places);
+    double m = show_split(x, &power);
+    uint64_t v = show_rounded(m, p->places), scale = show_rounded(1, p->places);
 
     if (v >= 10 * scale) { /* 9.99 became 10 */
         v /= 10;
@@ -133,9 +133,9 @@ print_power(const Print *p, Text *t, double x)
 }
 
 static void
-print_element(const Print *p, Text *t, int64_t at)
+show_element(const Show *p, Text *t, int64_t at)
 {
-    jot_Scalar v = print_scalar(p, at);
+    jot_Scalar v = show_scalar(p, at);
     uint64_t sign;
 
     if (p->dtype == JOT_BOOL) {
@@ -151,63 +151,63 @@ print_element(const Print *p, Text *t, int64_t at)
         memcpy(&sign, &v.f, sizeof sign);
         jot_text_f(t, sign >> 63 ? "-" : "");
         v.f = v.f < 0 ? -v.f : v.f == 0 ? 0 : v.f;
-        if (!print_finite(v.f))
+        if (!show_finite(v.f))
             jot_text_f(t, "inf");
         else
-            (p->power ? print_power : print_decimal)(p, t, v.f);
+            (p->power ? show_power : show_decimal)(p, t, v.f);
     }
 }
 
 /* ---- what is shown ------------------------------------------------------------------------ */
 
 static void
-print_range(Print *p, int64_t at)
+show_range(Show *p, int64_t at)
 {
-    double x = print_scalar(p, at).f;
+    double x = show_scalar(p, at).f;
 
     x = x < 0 ? -x : x;
-    if (!print_finite(x) || x == 0)
+    if (!show_finite(x) || x == 0)
         return;
     p->most = x > p->most ? x : p->most;
     p->least = x < p->least || p->least == 0 ? x : p->least;
 }
 
 static void
-print_need(Print *p, int64_t at)
+show_need(Show *p, int64_t at)
 {
-    double x = print_scalar(p, at).f;
-    int k = print_finite(x) ? print_places(p, x < 0 ? -x : x) : 0;
+    double x = show_scalar(p, at).f;
+    int k = show_finite(x) ? show_places(p, x < 0 ? -x : x) : 0;
 
     p->places = k > p->places ? k : p->places;
 }
 
 static void
-print_wide(Print *p, int64_t at)
+show_wide(Show *p, int64_t at)
 {
     char buf[48];
     Text t = {NULL, buf, 0, sizeof buf};
 
-    print_element(p, &t, at);
+    show_element(p, &t, at);
     p->width = (int)t.n > p->width ? (int)t.n : p->width;
 }
 
 static void
-print_put(Print *p, int64_t at)
+show_put(Show *p, int64_t at)
 {
     char buf[48];
     Text t = {NULL, buf, 0, sizeof buf};
 
-    print_element(p, &t, at);
+    show_element(p, &t, at);
     jot_text_f(&p->text, "%*s", p->width, buf);
 }
 
 /* Between two parts of dimension dim: a space or a new line, blank lines between matrices. */
 static void
-print_between(Print *p, int dim)
+show_between(Show *p, int dim)
 {
     int rank = p->shape.n, k;
 
-    if (dim == rank - 1 && (int)(p->text.n - p->line) + 1 + p->width <= COLUMNS) {
+    if (dim == rank - 1 && (int)(p->text.n - p->line) + 1 + p->width <= SHOW_COLUMNS) {
         jot_text_f(&p->text, " ");
         return;
     }
@@ -218,9 +218,9 @@ print_between(Print *p, int dim)
 }
 
 static void
-print_walk(Print *p, int dim, int64_t at)
+show_walk(Show *p, int dim, int64_t at)
 {
-    bool puts = p->visit == print_put;
+    bool puts = p->visit == show_put;
     int64_t n, k;
 
     if (dim == p->shape.n) {
@@ -231,28 +231,28 @@ print_walk(Print *p, int dim, int64_t at)
     jot_text_f(&p->text, puts ? "[" : "");
     for (k = 0; k < n; k++) {
         if (k && puts)
-            print_between(p, dim);
-        if (p->cut && n > 2 * EDGE && k == EDGE) {
-            k = n - EDGE;
+            show_between(p, dim);
+        if (p->cut && n > 2 * SHOW_EDGE && k == SHOW_EDGE) {
+            k = n - SHOW_EDGE;
             jot_text_f(&p->text, puts ? "..." : "");
             if (puts)
-                print_between(p, dim);
+                show_between(p, dim);
         }
-        print_walk(p, dim + 1, at * n + k);
+        show_walk(p, dim + 1, at * n + k);
     }
     jot_text_f(&p->text, puts ? "]" : "");
 }
 
 static void
-print_all(Print *p, PrintVisit *visit)
+show_all(Show *p, ShowVisit *visit)
 {
     p->visit = visit;
-    print_walk(p, 0, 0);
+    show_walk(p, 0, 0);
 }
 
 /* The text of v in p->text. */
 static bool
-print_begin(Print *p, jot_Var v, const char *op)
+show_begin(Show *p, jot_Var v, const char *op)
 {
     NodeId id = jot_node_of(v, op, "v");
     char shape[SHAPE_TEXT];
@@ -261,21 +261,21 @@ print_begin(Print *p, jot_Var v, const char *op)
         return false;
     p->dtype = jot_dtype(v);
     p->shape = jot_shape(v);
-    p->cut = jot_nelem(v) > WHOLE;
+    p->cut = jot_nelem(v) > SHOW_WHOLE;
     p->text.mem = &v.ctx->mem;
     if (jot_dtype_class(p->dtype) == CLASS_FLOAT && jot_nelem(v)) {
-        print_all(p, print_range);
+        show_all(p, show_range);
         p->power = p->most >= 1e8
                 || (p->most > 0 && (p->least < 1e-4 || p->most / p->least > 1000));
-        print_all(p, print_need);
+        show_all(p, show_need);
     }
     if (jot_nelem(v))
-        print_all(p, print_wide);
+        show_all(p, show_wide);
     jot_text_f(&p->text, "%s %s\n", jot_dtype_name(p->dtype),
                jot_shape_str(shape, p->shape.n, p->shape.v));
     p->line = p->text.n;
     if (jot_nelem(v))
-        print_all(p, print_put);
+        show_all(p, show_put);
     else
         jot_text_f(&p->text, "[]");
     jot_text_f(&p->text, "\n");
@@ -285,8 +285,8 @@ print_begin(Print *p, jot_Var v, const char *op)
 bool
 jot_print(jot_Var v)
 {
-    Print p = {0};
-    bool ok = print_begin(&p, v, "print");
+    Show p = {0};
+    bool ok = show_begin(&p, v, "print");
 
     if (ok && v.ctx->mem.hooks.log)
         v.ctx->mem.hooks.log(v.ctx->mem.hooks.ud, p.text.s, p.text.n);
@@ -298,8 +298,8 @@ jot_print(jot_Var v)
 size_t
 jot_format(jot_Var v, char *to, size_t nbytes)
 {
-    Print p = {0};
-    size_t n = print_begin(&p, v, "format") ? p.text.n : 0, kept = n < nbytes ? n : nbytes - 1;
+    Show p = {0};
+    size_t n = show_begin(&p, v, "format") ? p.text.n : 0, kept = n < nbytes ? n : nbytes - 1;
 
     if (nbytes && n)
         memcpy(to, p.text.s, kept);

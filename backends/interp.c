@@ -325,7 +325,7 @@ interp_code(Interp *in, uint32_t pos)
     for (k = 0; self->out && k < spec->outputs; k++) {
         const CodeArg *arg = &spec->arg[spec->inputs + k];
 
-        self->out[k] = jot_buffer_new(in->ctx, (size_t)arg->nelem
+        self->out[k] = jot_buffer_new(in->ctx, (size_t)(spec->examples * arg->nelem)
                                                    * jot_dtype_nbytes((jot_DType)arg->dtype));
         if (!self->out[k])
             return false;

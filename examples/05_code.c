@@ -4,7 +4,8 @@
  * product before it and the sum after it, into one kernel. jot_code takes a function body over
  * whole arrays, for what the meta-operators do not say well: here a running sum along rows, with
  * its gradient (the running sum from the other end), a scalar that changes without compiling again,
- * and rows in parallel. Errors in the text come back with its own line numbers.
+ * and rows in parallel, in both directions. Errors in the text come back with its own line numbers.
+ * The gradient of a gradient has no text: jot_custom_grad says what it is made of.
  *
  * Your text needs a compiler: the interpreter says so, and the program ends there. (A jot_Code may
  * bring a function of the program itself, `host`, for that case, or instead of a text.) */
@@ -32,13 +33,13 @@ running_sum(jot_Ctx *c, jot_Var x, double decay)
         "        y[r * y_s0 + k] = sum = sum * (float)decay + x[r * x_s0 + k];\n"
         "}\n";
     static const char *const backward[] = {
-        "for (long r = 0; r < dx_0; r++) {\n"
+        "for (long r = lo; r < hi; r++) {\n"
         "    float sum = 0;\n"
         "    for (long k = dx_1; k-- > 0; )\n"
         "        dx[r * dx_s0 + k] = sum = sum * (float)decay + dy[r * dy_s0 + k];\n"
         "}\n"
     };
-    static const char *const names[] = {"x"};
+    static const char *const names[] = {"x"}, *const along[] = {"dx_0"};
     jot_CodeOut out = {.name = "y", .like = "x"};
     jot_CodeScalar scalar = {"decay", 0};
     jot_Code code = {0};
@@ -56,7 +57,27 @@ running_sum(jot_Ctx *c, jot_Var x, double decay)
     code.source = forward;
     code.grad_source = backward;
     code.parallel = "y_0";
+    code.grad_parallel = along;
     jot_code(c, &code, &y);
+    return y;
+}
+
+/* The same, differentiable as often as one likes: its gradient is made of itself. */
+static jot_Var any_order(jot_Var x, const double *decay);
+
+static bool
+from_the_end(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
+{
+    (void)x, (void)y;
+    dx[0] = jot_flip(any_order(jot_flip(dy.v[0], JOT_INTS(1)), user), JOT_INTS(1));
+    return true;
+}
+
+static jot_Var
+any_order(jot_Var x, const double *decay)
+{
+    jot_Var y = running_sum(x.ctx, x, *decay);
+    jot_custom_grad(JOT_VARS(y), JOT_VARS(x), from_the_end, (void *)(uintptr_t)decay, &y);
     return y;
 }
 
@@ -98,6 +119,12 @@ show(jot_Ctx *c, jot_Var x)
            (unsigned long long)(jot_stats(c).kernels_compiled + jot_stats(c).cache_hits - before));
     jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(x), &g);
     print("gradient of its sum by x", g);
+
+    static const double half = 0.5;
+    y = any_order(x, &half);
+    jot_grad(jot_sum(jot_mul(y, jot_square(y)), JOT_ALL_DIMS), JOT_VARS(x), &g);
+    jot_grad(jot_sum(g, JOT_ALL_DIMS), JOT_VARS(x), &g);
+    print("second order of its cube", g);
     ended(c);
 }
 

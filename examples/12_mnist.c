@@ -1,9 +1,12 @@
 /* 12_mnist.c - from files to a trained network: idx files, batches read ahead on a thread, images
- * that are moved, turned and covered anew each time, progress, a curve.
+ * that are moved, turned and covered anew each time, layers that find their parameters by name, a
+ * trainer (AdamW without decay of biases and norms, averages of the parameters), mixed precision as
+ * one switch, progress, a curve. In two epochs it reads 99 of 100 digits rightly.
  *
  *     files -> source -> loader (shuffled, on a thread) -> step: u8 -> changed -> network -> AdamW
  *
- *     12_mnist [FOLDER | --quick]     MNIST's four files, gzip or not; default ../shared/data/mnist
+ *     12_mnist [FOLDER | --quick [f16 | bf16]]    MNIST's four files, gzip or not; default
+ *                                                 ../shared/data/mnist
  *
  * Where they are not, and with --quick, it learns digits that it draws itself (common/digits.c).
  * The step is compiled once and called on the loader's memory; what is drawn is drawn in each call.
@@ -17,8 +20,9 @@
 #include <unistd.h>
 #include "common/digits.h"
 #include "data.h"
+#include "layer.h"
 
-enum { BATCH = 64, SIDE = DIGIT_SIDE, PARAMS = 8, TEST = 1000 };
+enum { BATCH = 64, SIDE = DIGIT_SIDE, TEST = 1000 };
 
 /* Images u8 (28, 28) and labels u8 () from folder/name-..., or drawn. */
 static jot_Source *
@@ -48,52 +52,50 @@ source_of(jot_Ctx *c, const char *folder, const char *name, int drawn)
     return jot_source_buffers(c, 2, b);
 }
 
-static void
-network_open(jot_Ctx *c, jot_Var p[PARAMS])
+static jot_Var
+stage(jot_Net m, const char *name, jot_Var x, int64_t channels)
 {
-    p[0] = jot_param_of(jot_kaiming(c, JOT_F32, JOT_SHAPE(16, 1, 5, 5), 25));
-    p[1] = jot_param(c, JOT_F32, JOT_SHAPE(16, 1, 1), NULL);
-    p[2] = jot_param_of(jot_kaiming(c, JOT_F32, JOT_SHAPE(32, 16, 5, 5), 400));
-    p[3] = jot_param(c, JOT_F32, JOT_SHAPE(32, 1, 1), NULL);
-    p[4] = jot_param_of(jot_kaiming(c, JOT_F32, JOT_SHAPE(512, 128), 512));
-    p[5] = jot_param(c, JOT_F32, JOT_SHAPE(128), NULL);
-    p[6] = jot_param_of(jot_xavier(c, JOT_F32, JOT_SHAPE(128, 10), 128, 10));
-    p[7] = jot_param(c, JOT_F32, JOT_SHAPE(10), NULL);
+    static const jot_PoolNd half = {.size = {2, 2}};
+    jot_net_enter(m, name, -1);
+    x = jot_max_pool(jot_nn_conv(m, "conv", x, channels, JOT_INTS(5, 5), NULL, NULL), &half);
+    x = jot_relu(jot_nn_batch_norm(m, "norm", x, NULL));
+    jot_net_exit(m);
+    return x;
 }
 
 static jot_Var
-network(const jot_Var p[PARAMS], jot_Var x)
+network(jot_Net m, jot_Var x)
 {
-    static const jot_Pool half = {{2, 2}, {2, 2}, {0, 0}};
-    for (int k = 0; k < 4; k += 2) {
-        x = jot_add(jot_conv2d(x, p[k], NULL), p[k + 1]);
-        x = jot_relu(jot_max_pool2d(x, &half));
-    }
-    x = jot_relu(jot_linear(jot_reshape(x, JOT_SHAPE(-1, 512)), p[4], p[5]));
-    return jot_linear(x, p[6], p[7]);
+    x = jot_flatten(stage(m, "deep", stage(m, "near", x, 16), 32), 1, -1);
+    x = jot_relu(jot_nn_linear(m, "hidden", x, 128, NULL));
+    return jot_cast(jot_nn_linear(m, "out", x, 10, NULL), JOT_F32);
 }
 
-/* A step as a function of images and labels; or (optim NULL) how many are read rightly. */
+/* A step as a function of images and labels; or (t NULL) how many are read rightly. The trainer is
+ * made when the network has been built. */
 static jot_Func
-step_of(jot_Ctx *c, const jot_Var p[PARAMS], const jot_Optim *optim, int n)
+step_of(jot_Ctx *c, jot_Net m, jot_Trainer *t, int n)
 {
+    static const jot_Training how = {.lr = 1e-3, .weight_decay = 0.01, .decay_matrices = true,
+                                     .ema = 0.99};
     static const double mean = 0.1307, deviation = 0.3081;
     static const jot_Affine some = {.degrees = 10, .least = 0.9, .most = 1.1, .shear = 5};
-    jot_Var grads[PARAMS], y;
+    jot_Var y;
 
     jot_push(c);
     jot_Var x = jot_array(c, JOT_U8, JOT_SHAPE(n, SIDE, SIDE), NULL);
     jot_Var labels = jot_array(c, JOT_U8, JOT_SHAPE(n), NULL);
     jot_Var image = jot_reshape(x, JOT_SHAPE(n, 1, SIDE, SIDE));
-    if (optim)
+    if (t)
         image = jot_random_cutout(jot_random_crop(image, 2, SIDE, SIDE), 6);
     image = jot_normalize_channels(image, 1, &mean, &deviation);
-    if (optim) {
-        y = jot_cross_entropy(network(p, jot_random_affine(image, &some)), labels);
-        jot_grad(y, jot_vars(PARAMS, p), grads);
-        jot_step(*optim, jot_vars(PARAMS, grads));
+    jot_net_train(m, t != NULL);
+    if (t) {
+        y = jot_cross_entropy(network(m, jot_random_affine(image, &some)), labels);
+        *t = jot_trainer(m, &how);
+        jot_train_step(*t, y);
     } else {
-        y = jot_eq(jot_argmax(network(p, image), JOT_DIMS(1)), jot_cast(labels, JOT_I64));
+        y = jot_eq(jot_argmax(network(m, image), JOT_DIMS(1)), jot_cast(labels, JOT_I64));
         y = jot_sum(jot_cast(y, JOT_F32), JOT_ALL_DIMS);
     }
     jot_Func f = jot_compile(c, JOT_VARS(x, labels), JOT_VARS(y));
@@ -102,32 +104,33 @@ step_of(jot_Ctx *c, const jot_Var p[PARAMS], const jot_Optim *optim, int n)
 }
 
 static void
-train(jot_Ctx *c, const jot_Var p[PARAMS], jot_Loader *l, int epochs, jot_Curves *curves)
+train(jot_Ctx *c, jot_Net m, jot_Loader *l, int epochs, jot_Curves *curves)
 {
-    jot_Optim adam = jot_adamw(jot_vars(PARAMS, p), 1e-3, 0.9, 0.999, 1e-8, 0.01);
-    jot_Func step = step_of(c, p, &adam, BATCH);
+    jot_Trainer t;
+    jot_Func step = step_of(c, m, &t, BATCH);
     jot_Progress progress = {.epochs = epochs, .steps = jot_loader_steps(l)};
     const jot_Batch *b;
     float loss;
 
+    jot_net_print(m);
     for (int epoch = 0; epoch < epochs; epoch++)
         while ((b = jot_loader_next(l))) {
-            int64_t t = epoch * progress.steps + b->step, all = epochs * progress.steps;
-            jot_set_lr(adam, jot_lr_one_cycle(2e-3, t, all, 0.2, 0.1, 0.01));
+            int64_t at = epoch * progress.steps + b->step, all = epochs * progress.steps;
+            jot_trainer_lr(t, jot_lr_one_cycle(6e-3, at, all, 0.2, 0.1, 0.01));
             if (!jot_call(step, JOT_INS(jot_batch_in(b, 0), jot_batch_in(b, 1)),
                           JOT_OUTS(JOT_OUT(&loss, sizeof loss))))
                 return;
             jot_progress(&progress, epoch, b->step, "loss", (double)loss);
-            jot_curves_add(curves, "loss", (double)t, (double)loss);
+            jot_curves_add(curves, "loss", (double)at, (double)loss);
         }
     jot_progress_end(&progress);
-    jot_optim_free(adam);
+    jot_trainer_swap(t); /* averages in the place of parameters */
 }
 
 static void
-evaluate(jot_Ctx *c, const jot_Var p[PARAMS], jot_Loader *l, int n)
+evaluate(jot_Ctx *c, jot_Net m, jot_Loader *l, int n)
 {
-    jot_Func rightly = step_of(c, p, NULL, n);
+    jot_Func rightly = step_of(c, m, NULL, n);
     double all = 0, right = 0;
     float some;
 
@@ -150,14 +153,15 @@ main(int argc, char **argv)
         .batch = BATCH, .last = JOT_LAST_DROPPED, .shuffle = true, .seed = 1});
     jot_Loader *test = jot_loader_open(c, other, &(jot_Loading){.batch = TEST});
     jot_Curves *curves = jot_curves_open(c);
-    jot_Var p[PARAMS];
+    jot_Net m = jot_net(c, JOT_F32);
 
-    network_open(c, p);
+    if (argc > 2)
+        jot_net_compute(m, strcmp(argv[2], "f16") ? JOT_BF16 : JOT_F16);
     if (l && test)
-        train(c, p, l, 2, curves);
+        train(c, m, l, 2, curves);
     const jot_Waits *w = jot_loader_waits(l);
     if (!jot_error(c))
-        evaluate(c, p, test, TEST);
+        evaluate(c, m, test, TEST);
     mkdir("out", 0777);
     jot_curves_csv(curves, "out/mnist.csv");
     jot_curves_svg(curves, "out/mnist.svg", &(jot_Plot){.title = "MNIST", .xlabel = "step",

@@ -421,7 +421,8 @@ parse_function(Expr *e, ExprWord w, int at)
     for (k = 0; k < PARSE_FNS && !jot_expr_same(w, parse_fns[k].name); k++)
         ;
     if (k == PARSE_FNS)
-        return EXPR_BAD(e, JOT_EINDEX, at, "there is no function '%.*s'", w.n, w.s);
+        return EXPR_BAD(e, JOT_EINDEX, at, "there is no function '%.*s'%s", w.n, w.s,
+                        jot_expr_likely(w, PARSE_FNS, (char[64]){0}));
     id = parse_node(e, EXPR_CALL, at);
     e->node[id].op = (uint8_t)k;
     return id ? parse_call(e, id, parse_fns[k].two ? 2 : 1) : 0;
@@ -472,8 +473,9 @@ parse_primary(Expr *e)
         return parse_word(e, at);
     if (!c)
         return EXPR_BAD(e, JOT_EINDEX, at, "%s", "the text ends where a value is expected");
-    return EXPR_BAD(e, JOT_EINDEX, at, "a value is expected, not '%c'",
-                    c >= 32 && c < 127 ? c : '?');
+    return EXPR_BAD(e, JOT_EINDEX, at, "a value is expected, not '%c'%s",
+                    c >= 32 && c < 127 ? c : '?',
+                    c == '*' && at && e->text[at - 1] == c ? ": a power is pow(a, b)" : "");
 }
 
 /* A function of one operand by its name. */

@@ -124,6 +124,7 @@ JOT_FN void jot_expr_blank(Expr *e);
 JOT_FN bool jot_expr_take(Expr *e, const char *s);      /* if it stands there, after blanks */
 JOT_FN ExprWord jot_expr_word(Expr *e);                 /* takes it; n 0: none */
 JOT_FN bool jot_expr_same(ExprWord w, const char *s);
+JOT_FN const char *jot_expr_likely(ExprWord w, int functions, char likely[64]);
 JOT_FN bool jot_expr_number(Expr *e, double *v, bool *whole);
 JOT_FN int jot_expr_find(const Expr *e, ExprWord w);    /* a variable; -1: none */
 JOT_FN bool jot_expr_reserved(ExprWord w);

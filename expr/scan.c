@@ -103,6 +103,27 @@ jot_expr_same(ExprWord w, const char *s)
     return k == w.n && !s[k];
 }
 
+/* ": maximum is one", the function whose name begins as the word does, by three letters and most of
+ * all; "" where none does. */
+JOT_FN const char *
+jot_expr_likely(ExprWord w, int functions, char likely[64])
+{
+    int best = 2, n, k;
+
+    likely[0] = 0;
+    for (k = 0; k < functions; k++) {
+        const char *name = jot_expr_fn(k)->name;
+
+        for (n = 0; n < w.n && name[n] == w.s[n]; n++)
+            ;
+        if (n > best) {
+            best = n;
+            scan_put(likely, scan_put(likely, scan_put(likely, 0, ": "), name), " is one");
+        }
+    }
+    return likely;
+}
+
 JOT_FN int
 jot_expr_find(const Expr *e, ExprWord w)
 {

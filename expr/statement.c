@@ -24,7 +24,8 @@ state_bound(Expr *e)
         return EXPR_BAD(e, JOT_EINDEX, at, "%s", "a bound is made of whole numbers and extents, "
                         "as in x.0 + 1"), -1;
     if (e->node[x].num < 0 || e->node[x].num > 1099511627776.0)
-        return EXPR_BAD(e, JOT_ESHAPE, at, "%s", "a bound of 0 to 2^40 is expected"), -1;
+        return EXPR_BAD(e, JOT_ESHAPE, at, "a bound of 0 to 2^40 is expected, not %g",
+                        e->node[x].num), -1;
     return (int64_t)e->node[x].num;
 }
 

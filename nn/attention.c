@@ -57,16 +57,6 @@ attention_causal(jot_Var scores, int64_t t, int64_t s)
     return attention_masked(scores, jot_le(column, jot_offset(row, (double)(s - t))));
 }
 
-/* The square root by Newton's steps: there is no C library here. */
-static double
-attention_root(double x)
-{
-    double r = x > 1 ? x : 1;
-    for (int i = 0; i < 64; i++)
-        r = (r + x / r) / 2;
-    return r;
-}
-
 jot_Var
 jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
 {
@@ -84,7 +74,7 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     jot_DType dtype = jot_promote(jot_dtype(q), jot_promote(jot_dtype(k), jot_dtype(v)));
     dtype = nn_float_of(dtype);
     q = jot_cast(q, dtype), k = jot_cast(k, dtype), v = jot_cast(v, dtype);
-    double scale = how->scale != 0 ? how->scale : 1 / attention_root((double)(d > 0 ? d : 1));
+    double scale = how->scale != 0 ? how->scale : 1 / nn_root((double)(d > 0 ? d : 1));
     bool grouped = g != h;
     if (grouped) {
         q = jot_reshape(q, JOT_SHAPE(b, g, h / g, t, d));

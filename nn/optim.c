@@ -19,6 +19,7 @@
  *
  *     var   p0 m0 v0 | p1 m1 v1 | ... | b1^t b2^t     targets (of sgd: p, or p and b)
  *           their new values, in the same order
+ *           own numbers of each parameter: its part of the rate, its decay
  *
  * Read before: nn/loss/margin.c. */
 #include <float.h>
@@ -27,6 +28,8 @@
 
 /* Numbers of an optimiser; each kind has some of them. decay: of weights. */
 typedef struct { double lr, momentum, beta1, beta2, eps, decay; } OptimNumbers;
+/* ... of one parameter: by how much its rate is the optimiser's. */
+typedef struct { double times, decay; } OptimOwn;
 
 typedef struct OptimRecord OptimRecord;
 /* now: the variables of a parameter; next: room for their new values. */
@@ -34,6 +37,7 @@ typedef void OptimFn(const OptimRecord *o, const jot_Var *now, jot_Var *next, jo
 
 typedef struct {
     const char *name;
+    const char *kept[2]; /* what is kept for a parameter, in order */
     OptimFn *step;
     int each;      /* variables of a parameter, with what is kept for it; one more with momentum: */
     bool momentum, corrected; /* b1^t and b2^t are kept */
@@ -46,9 +50,11 @@ struct OptimRecord {
     const OptimKind *kind;
     int n, each;   /* parameters; variables of each */
     int count;     /* variables in all */
-    OptimNumbers is;
-    jot_Var lr;    /* a scalar: the learning rate */
-    jot_Var rate, small; /* of the step that is built: lr, or k and e of Adam */
+    OptimNumbers is; /* decay: of the parameter whose step is built */
+    jot_Var lr0;   /* a scalar: the learning rate */
+    jot_Var lr;    /* of the parameter whose step is built */
+    jot_Var rate, small; /* ... lr, or k and e of Adam */
+    OptimOwn *own; /* one per parameter, behind var */
     jot_Var var[]; /* count variables, then as many new values */
 };
 
@@ -94,12 +100,13 @@ optim_rate_ok(jot_Ctx *ctx, const char *op, const char *name, double rate, bool 
     return false;
 }
 
-/* A cleared record for so many variables, or NULL. The bytes are an optimiser's alone: a parameter
- * shares its elements with nobody. */
+/* A cleared record for n parameters and so many variables, or NULL. The bytes are an optimiser's
+ * alone: a parameter shares its elements with nobody. */
 static OptimRecord *
-optim_bytes(jot_Ctx *ctx, int count)
+optim_bytes(jot_Ctx *ctx, int n, int count)
 {
-    size_t nbytes = sizeof(OptimRecord) + 2 * (size_t)count * sizeof(jot_Var);
+    size_t vars = 2 * (size_t)count * sizeof(jot_Var);
+    size_t nbytes = sizeof(OptimRecord) + vars + (size_t)n * sizeof(OptimOwn);
     jot_Var bytes = jot_param(ctx, JOT_U8, JOT_SHAPE((int64_t)nbytes), NULL);
     OptimRecord *o = (OptimRecord *)(uintptr_t)jot_data(bytes);
     if (!o) {
@@ -108,7 +115,9 @@ optim_bytes(jot_Ctx *ctx, int count)
     }
     o->ctx = ctx;
     o->bytes = bytes;
+    o->n = n;
     o->count = count;
+    o->own = (OptimOwn *)(o->var + 2 * count);
     return o;
 }
 
@@ -160,8 +169,8 @@ optim_end(OptimRecord *o)
         if (!param && o->var[k].gen)
             jot_free(o->var[k]);
     }
-    if (o->lr.gen)
-        jot_free(o->lr);
+    if (o->lr0.gen)
+        jot_free(o->lr0);
     jot_free(o->bytes);
 }
 
@@ -196,17 +205,19 @@ static OptimRecord *
 optim_new(const OptimKind *kind, jot_Vars params, const OptimNumbers *is)
 {
     int each = kind->each + (kind->momentum && is->momentum != 0);
-    OptimRecord *o = optim_bytes(jot_ctx_of(params), params.n * each + 2 * kind->corrected);
+    int count = params.n * each + 2 * kind->corrected;
+    OptimRecord *o = optim_bytes(jot_ctx_of(params), params.n, count);
     bool fine;
     if (!o)
         return NULL;
     o->kind = kind;
     o->is = *is;
     o->each = each;
-    o->n = params.n;
-    fine = optim_apart(o, params) && jot_ok(o->lr = optim_scalar(o->ctx, is->lr));
+    fine = optim_apart(o, params) && jot_ok(o->lr0 = optim_scalar(o->ctx, is->lr));
     for (int k = 0; k < o->n && fine; k++) {
         jot_Var *of = optim_of(o, k);
+        o->own[k].times = 1;
+        o->own[k].decay = is->decay;
         of[0] = params.v[k];
         for (int j = 1; j < each && fine; j++)
             fine = jot_ok(of[j] = optim_state(of[0]));
@@ -345,11 +356,14 @@ optim_lion(const OptimRecord *o, const jot_Var *now, jot_Var *next, jot_Var g)
 enum { OPTIM_SGD, OPTIM_NESTEROV, OPTIM_ADAM, OPTIM_ADAMW, OPTIM_LAMB, OPTIM_RMSPROP,
        OPTIM_ADAGRAD, OPTIM_LION };
 static const OptimKind optim_kinds[] = {
-    {"sgd", optim_sgd, 1, true, false, false}, {"nesterov", optim_nesterov, 2, false, false, false},
-    {"adam", optim_adam, 3, false, true, false}, {"adamw", optim_adamw, 3, false, true, false},
-    {"lamb", optim_lamb, 3, false, true, true}, {"rmsprop", optim_rmsprop, 2, true, false, false},
-    {"adagrad", optim_adagrad, 2, false, false, false},
-    {"lion", optim_lion, 2, false, false, false},
+    {"sgd", {"momentum"}, optim_sgd, 1, true, false, false},
+    {"nesterov", {"momentum"}, optim_nesterov, 2, false, false, false},
+    {"adam", {"mean", "square"}, optim_adam, 3, false, true, false},
+    {"adamw", {"mean", "square"}, optim_adamw, 3, false, true, false},
+    {"lamb", {"mean", "square"}, optim_lamb, 3, false, true, true},
+    {"rmsprop", {"square", "momentum"}, optim_rmsprop, 2, true, false, false},
+    {"adagrad", {"square"}, optim_adagrad, 2, false, false, false},
+    {"lion", {"momentum"}, optim_lion, 2, false, false, false},
 };
 
 /* ---- one of a kind ---- */
@@ -450,45 +464,81 @@ optim_grad_ok(OptimRecord *o, int k, jot_Var g)
     return same;
 }
 
+/* The scalars of the step of a parameter whose part of the rate is `times`. */
+static void
+optim_rates(OptimRecord *o, double times)
+{
+    o->rate = o->lr = times != 1 ? jot_scale(o->lr0, times) : o->lr0;
+    if (!o->kind->corrected)
+        return;
+    const jot_Var *next = o->var + o->count + o->n * o->each;
+    jot_Var root = jot_sqrt(jot_offset(jot_neg(next[1]), 1));
+    o->small = jot_scale(root, o->is.eps);
+    jot_Var top = o->kind->unit ? root : jot_mul(root, o->lr);
+    o->rate = jot_div(top, jot_offset(jot_neg(next[0]), 1));
+}
+
 static bool
-optim_build(OptimRecord *o, const jot_Var *grads)
+optim_build(OptimRecord *o, const jot_Var *grads, jot_Var when)
 {
     jot_Var *now = o->var, *next = o->var + o->count;
-    o->rate = o->lr;
     if (o->kind->corrected) {
         int at = o->n * o->each;
         next[at] = jot_scale(now[at], o->is.beta1);
         next[at + 1] = jot_scale(now[at + 1], o->is.beta2);
-        jot_Var root = jot_sqrt(jot_offset(jot_neg(next[at + 1]), 1));
-        o->small = jot_scale(root, o->is.eps);
-        jot_Var top = o->kind->unit ? root : jot_mul(root, o->lr);
-        o->rate = jot_div(top, jot_offset(jot_neg(next[at]), 1));
     }
-    for (int k = 0; k < o->n; k++, now += o->each, next += o->each)
+    for (int k = 0; k < o->n; k++, now += o->each, next += o->each) {
+        if (!k || o->own[k].times != o->own[k - 1].times)
+            optim_rates(o, o->own[k].times);
+        o->is.decay = o->own[k].decay;
         o->kind->step(o, now, next, grads[k]);
+    }
+    for (int k = 0; k < o->count && nn_given(when); k++)
+        o->var[o->count + k] = jot_where(when, o->var[o->count + k], o->var[k]);
     return jot_assign_all(jot_vars(o->count, o->var), jot_vars(o->count, o->var + o->count));
 }
 
-bool
-jot_step(jot_Optim optim, jot_Vars grads)
+/* when an empty handle: always */
+static bool
+optim_step(jot_Optim optim, jot_Vars grads, jot_Var when, const char *op)
 {
-    OptimRecord *o = optim_record(optim, "step");
+    OptimRecord *o = optim_record(optim, op);
     bool fine = o != NULL;
     if (!o)
         return false;
     if (grads.n != o->n)
-        return jot_raise(o->ctx, JOT_ERANGE, "step: grads: %d asked, one for each parameter, %d "
-                         "found", o->n, grads.n), false;
+        return jot_raise(o->ctx, JOT_ERANGE, "%s: grads: %d asked, one for each parameter, %d "
+                         "found", op, o->n, grads.n), false;
     if (o->n && !grads.v)
-        return jot_raise(o->ctx, JOT_EUSE, "step: grads is NULL"), false;
+        return jot_raise(o->ctx, JOT_EUSE, "%s: grads is NULL", op), false;
     for (int k = 0; k < o->n && fine; k++)
         fine = optim_grad_ok(o, k, grads.v[k]);
     if (!fine)
         return false;
     jot_push(o->ctx);
-    fine = optim_build(o, grads.v);
+    fine = optim_build(o, grads.v, when);
     jot_pop(o->ctx);
     return fine;
+}
+
+bool
+jot_step(jot_Optim optim, jot_Vars grads)
+{
+    return optim_step(optim, grads, jot_none(), "step");
+}
+
+bool
+jot_step_if(jot_Optim optim, jot_Vars grads, jot_Var when)
+{
+    OptimRecord *o = optim_record(optim, "step_if");
+    if (!o || !jot_check(o->ctx, when, "step_if", "when"))
+        return false;
+    if (jot_dtype(when) != JOT_BOOL || jot_rank(when) != 0) {
+        jot_raise(o->ctx, JOT_EDTYPE, "step_if: when: a bool of rank 0 asked, %s of rank %d found",
+                  jot_dtype_name(jot_dtype(when)), jot_rank(when));
+        return false;
+    }
+    return optim_step(optim, grads, when, "step_if");
 }
 
 void
@@ -496,7 +546,49 @@ jot_set_lr(jot_Optim optim, double lr)
 {
     OptimRecord *o = optim_record(optim, "set_lr");
     if (o && optim_rate_ok(o->ctx, "set_lr", "lr", lr, false))
-        jot_set(o->lr, &lr, sizeof lr);
+        jot_set(o->lr0, &lr, sizeof lr);
+}
+
+bool
+jot_optim_own(jot_Optim optim, int param, double times, double weight_decay)
+{
+    static const char op[] = "optim_own";
+    OptimRecord *o = optim_record(optim, op);
+    if (!o)
+        return false;
+    if (param < 0 || param >= o->n) {
+        jot_raise(o->ctx, JOT_ERANGE, "%s: param: 0..%d asked, %d found", op, o->n - 1, param);
+        return false;
+    }
+    if (!optim_rate_ok(o->ctx, op, "times", times, false) ||
+        !optim_rate_ok(o->ctx, op, "weight_decay", weight_decay, false))
+        return false;
+    o->own[param].times = times;
+    o->own[param].decay = weight_decay;
+    return true;
+}
+
+int
+jot_optim_state(jot_Optim optim, jot_OptimState *out, int most)
+{
+    OptimRecord *o = optim_record(optim, "optim_state");
+    int n = 0;
+    if (!o)
+        return 0;
+    for (int k = 0; k < o->count; k++) {
+        bool own = k < o->n * o->each;
+        int j = own ? k % o->each : k - o->n * o->each;
+        if (own && !j)
+            continue;
+        jot_OptimState is = {own ? k / o->each : -1, NULL, o->var[k]};
+        is.name = own ? o->kind->kept[j - 1] : j ? "beta2_power" : "beta1_power";
+        if (n++ < most)
+            out[n - 1] = is;
+    }
+    jot_OptimState lr = {-1, "lr", o->lr0};
+    if (n++ < most)
+        out[n - 1] = lr;
+    return n;
 }
 
 void

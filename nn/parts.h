@@ -214,6 +214,22 @@ nn_infinity(void)
     return infinity.f;
 }
 
+/* The square root by Newton's steps, from the nearest power of 2: there is no C library here. */
+static inline double
+nn_root(double x)
+{
+    double r = 1;
+    if (!(x > 0))
+        return 0;
+    for (; r * r > x; r /= 2)
+        continue;
+    for (; r * r < x; r *= 2)
+        continue;
+    for (int i = 0; i < 6; i++)
+        r = (r + x / r) / 2;
+    return r;
+}
+
 static inline jot_DType
 nn_float_of(jot_DType dtype)
 {

@@ -4,7 +4,8 @@
  *     bernoulli          u < p
  *     exponential        -log(1 - u) / rate           1 - u is never 0
  *     categorical        arg-max of logits - log(E)   E exponential: Gumbel noise
- *     truncated normal   Phi^-1 of a uniform number between Phi(lo) and Phi(hi)
+ *     truncated normal   Phi^-1 of a uniform number between Phi(lo) and Phi(hi); in a tail by the
+ *                        logarithm of 1 - Phi
  *
  * Read before: nn/special.c. After: nn.h. */
 #include "nn.h"
@@ -126,25 +127,60 @@ random_phi(jot_Ctx *ctx, double x)
                      0.5);
 }
 
-/* Computed in f64, since between two f32 near 1 there are no numbers; beyond 6 deviations f64 has
- * too few as well. */
+/* Mills' ratio (1 - Phi(t)) / phi(t), t >= 3, as a continued fraction: 1/(t + 1/(t + 2/(t + .. */
+static jot_Var
+random_mills(jot_Var t)
+{
+    jot_Var r = t;
+    for (int k = 40; k > 0; k--)
+        r = jot_add(t, jot_div(nn_number(t, k), r));
+    return jot_div(nn_number(t, 1), r);
+}
+
+/* From a to b, 3 <= a, where 1 - Phi is small or 0: as the logarithm of its ratio to that of a,
+ *     log v = (a^2 - t^2) / 2 + log(mills(t) / mills(a)),  v between 1 and the ratio at b,
+ * which three of Newton's steps solve from where mills would stand still. */
+static jot_Var
+random_tail(jot_Var u, double a, double b)
+{
+    jot_Var from = nn_number(u, a), to = nn_number(u, b), at = random_mills(from), t;
+    jot_Var least = jot_log(jot_div(random_mills(to), at));
+    least = jot_exp(jot_sub(least, nn_number(u, b < nn_infinity() ? (b - a) * (b + a) / 2 : b)));
+    jot_Var log_v = jot_log1p(jot_mul(u, jot_offset(least, -1)));
+    t = jot_sqrt(jot_sub(jot_square(from), jot_scale(log_v, 2)));
+    for (int step = 0; step < 3; step++) {
+        jot_Var r = random_mills(t), off = jot_mul(jot_sub(t, from), jot_add(t, from));
+        off = jot_sub(jot_scale(off, 0.5), jot_log(jot_div(r, at)));
+        t = jot_sub(t, jot_mul(r, jot_add(off, log_v)));
+    }
+    return t;
+}
+
+/* Computed in f64, since between two f32 near 1 there are no numbers; beyond some deviations f64
+ * has too few as well. */
 jot_Var
 jot_truncated_normal(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, double mean, double deviation,
                      double lo, double hi)
 {
     static const char op[] = "truncated_normal";
-    const double a = (lo - mean) / deviation, b = (hi - mean) / deviation;
+    const double a = (lo - mean) / deviation, b = (hi - mean) / deviation, tail = 4, far = 1e9;
     if (!random_float(ctx, dtype, op) || !nn_above(ctx, deviation, 0, op, "deviation") ||
         !nn_above(ctx, hi, lo, op, "hi"))
         return nn_poison(ctx);
-    if (!(a <= 6 && b >= -6))
-        return jot_raise(ctx, JOT_ERANGE, "%s: lo, hi: some of the 6 deviations about the mean "
+    if (!(a <= far && b >= -far))
+        return jot_raise(ctx, JOT_ERANGE, "%s: lo, hi: some of the 10^9 deviations about the mean "
                          "asked, %g to %g deviations found", op, a, b);
     jot_push(ctx);
-    jot_Var from = random_phi(ctx, a), to = random_phi(ctx, b);
-    jot_Var u = jot_uniform(ctx, JOT_F64, shape);
-    u = jot_add(from, jot_mul(u, jot_sub(to, from)));
-    jot_Var y = jot_scale(jot_erfinv(jot_offset(jot_scale(u, 2), -1)), 1.41421356237309504880);
+    jot_Var u = jot_uniform(ctx, JOT_F64, shape), y;
+    if (a > tail)
+        y = random_tail(u, a, b);
+    else if (b < -tail)
+        y = jot_neg(random_tail(u, -b, -a));
+    else {
+        jot_Var from = random_phi(ctx, a), to = random_phi(ctx, b);
+        u = jot_add(from, jot_mul(u, jot_sub(to, from)));
+        y = jot_scale(jot_erfinv(jot_offset(jot_scale(u, 2), -1)), 1.41421356237309504880);
+    }
     return jot_leave(ctx, jot_cast(jot_clamp(jot_offset(jot_scale(y, deviation), mean), lo, hi),
                                    dtype));
 }

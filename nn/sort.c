@@ -6,11 +6,14 @@
  * Sorting is no sum over an index space, so it is a kernel in C (jot_code), the same text for the
  * processor, for devices and for this file's own compiler, which has it for the interpreter. It is
  * stable: of equals the first stays first. Eight bits of a key are counted and dealt out at a time,
- * those that all elements have alike are passed over, and short rows go by insertion.
+ * those that all elements have alike are passed over, and short rows go by insertion, as do the few
+ * first of a long one, of which most elements are none.
  *
  * Read before: nn/parts.h. After: nn.h. */
 #include "nn.h"
 #include "nn/parts.h"
+
+enum { SORT_FEW = 32 }; /* of more, all are sorted */
 
 /* ---- the kernel ---- */
 
@@ -23,23 +26,39 @@
 #define SORT_I64 k = (jot_u64)v ^ (jot_u64)1 << 63;
 #define SORT_WHOLE k = v;
 
-/* Rows lo .. hi of x (rows, n): the positions of their elements in order, in y. */
+/* Rows lo .. hi of x (rows, n): the positions of their elements in order, in y (rows, n), or of the
+ * first of them, in y (rows, less than n). */
 #define SORT_CODE(GLOBAL, ELEM, KEY, KEY_OF) \
     for (jot_i64 row = lo; row < hi; row++) { \
         GLOBAL const ELEM *from = x + row * x_1; \
-        GLOBAL KEY *a = key_a + row * x_1; \
-        GLOBAL KEY *b = key_b + row * x_1; \
-        GLOBAL jot_u32 *at_a = place_a + row * x_1; \
-        GLOBAL jot_u32 *at_b = place_b + row * x_1; \
+        GLOBAL KEY *a = key_a + row * y_1; \
+        GLOBAL KEY *b = key_b + row * y_1; \
+        GLOBAL jot_u32 *at_a = place_a + row * y_1; \
+        GLOBAL jot_u32 *at_b = place_b + row * y_1; \
         jot_u32 count[256]; \
-        for (jot_i64 i = 0; i < x_1; i++) { \
+        for (jot_i64 i = 0; y_1 < x_1 && i < x_1; i++) { \
+            const ELEM v = from[i]; \
+            KEY k; \
+            KEY_OF \
+            k = down != 0 ? ~k : k; \
+            if (i >= y_1 && k >= a[y_1 - 1]) \
+                continue; \
+            jot_i64 j = i < y_1 ? i : y_1 - 1; \
+            for (; j > 0 && a[j - 1] > k; j--) { \
+                a[j] = a[j - 1]; \
+                at_a[j] = at_a[j - 1]; \
+            } \
+            a[j] = k; \
+            at_a[j] = (jot_u32)i; \
+        } \
+        for (jot_i64 i = 0; y_1 == x_1 && i < x_1; i++) { \
             const ELEM v = from[i]; \
             KEY k; \
             KEY_OF \
             a[i] = down != 0 ? ~k : k; \
             at_a[i] = (jot_u32)i; \
         } \
-        for (jot_i64 i = 1; x_1 <= 32 && i < x_1; i++) { \
+        for (jot_i64 i = 1; x_1 <= 32 && i < y_1; i++) { \
             const KEY k = a[i]; \
             const jot_u32 place = at_a[i]; \
             jot_i64 j = i; \
@@ -50,7 +69,7 @@
             a[j] = k; \
             at_a[j] = place; \
         } \
-        for (int bit = 0; x_1 > 32 && bit < (int)sizeof(KEY) * 8; bit += 8) { \
+        for (int bit = 0; y_1 == x_1 && x_1 > 32 && bit < (int)sizeof(KEY) * 8; bit += 8) { \
             jot_u32 sum = 0; \
             for (int d = 0; d < 256; d++) \
                 count[d] = 0; \
@@ -75,8 +94,8 @@
             at_a = at_b; \
             at_b = at_other; \
         } \
-        for (jot_i64 i = 0; i < x_1; i++) \
-            y[row * x_1 + i] = (jot_i64)at_a[i]; \
+        for (jot_i64 i = 0; i < y_1; i++) \
+            y[row * y_1 + i] = (jot_i64)at_a[i]; \
     }
 #define SORT_TEXT(...) SORT_TEXT_(__VA_ARGS__)
 #define SORT_TEXT_(...) #__VA_ARGS__
@@ -104,6 +123,7 @@ sort_host_##DTYPE(void *user, int nbuf, void *const *buf, const jot_Scalar *scal
     jot_u32 *place_a = buf[4], *place_b = buf[5]; \
     const double down = scalars[0].f; \
     const jot_i64 lo = 0, hi = (jot_i64)scalars[1].f, x_1 = (jot_i64)scalars[2].f; \
+    const jot_i64 y_1 = (jot_i64)scalars[3].f; \
     (void)user, (void)nbuf; \
     SORT_CODE(, ELEM, KEY, KEY_OF) \
 }
@@ -126,28 +146,29 @@ sort_dtype(jot_DType dtype)
     }
 }
 
-/* x (rows, n) -> i64 (rows, n) */
+/* x (rows, n) -> i64 (rows, first) */
 static jot_Var
-sort_rows(jot_Var x, bool descending)
+sort_rows(jot_Var x, int64_t first, bool descending)
 {
     static const char *const in_names[] = {"x"};
     const SortKernel *k = sort_kernels;
     jot_Var out[5];
-    jot_CodeScalar scalars[3] = {{"down", descending}, {"rows", (double)jot_extent(x, 0)},
-                                 {"n", (double)jot_extent(x, 1)}};
+    jot_Ints shape = JOT_SHAPE(jot_extent(x, 0), first);
+    jot_CodeScalar scalars[4] = {{"down", descending}, {"rows", (double)jot_extent(x, 0)},
+                                 {"n", (double)jot_extent(x, 1)}, {"first", (double)first}};
     jot_CodeOut outs[5] = {{"y", JOT_I64, {0, NULL}, NULL},
                            {"key_a", JOT_U32, {0, NULL}, NULL}, {"key_b", JOT_U32, {0, NULL}, NULL},
                            {"place_a", JOT_U32, {0, NULL}, NULL},
                            {"place_b", JOT_U32, {0, NULL}, NULL}};
     jot_Code code = {.name = "argsort", .inputs = 1, .in_names = in_names, .outputs = 5,
-                     .out = outs, .scalars = 3, .scalar = scalars, .parallel = "x_0"};
+                     .out = outs, .scalars = 4, .scalar = scalars, .parallel = "x_0"};
     x = jot_cast(x, sort_dtype(jot_dtype(x)));
     if (!jot_ok(x)) /* memory was refused */
         return nn_poison(x.ctx);
     while (k->dtype != jot_dtype(x))
         k++;
     for (int i = 0; i < 5; i++)
-        outs[i].shape = jot_shape(x);
+        outs[i].shape = shape;
     if (jot_dtype_nbytes(k->dtype) == 8)
         outs[1].dtype = outs[2].dtype = JOT_U64;
     code.in = &x;
@@ -172,13 +193,21 @@ sort_check(jot_Var x, int *dim, const char *op)
     return false;
 }
 
-/* Of x (outer, n, inner): the positions in order, and x at such positions. */
+/* Of x (outer, n, inner): the first positions in order, and x at such positions. */
+static jot_Var
+sort_first(jot_Var x, int64_t first, bool descending)
+{
+    int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
+    int64_t most = first > 0 && first <= SORT_FEW && first <= n / 2 ? first : n;
+    jot_Var rows = jot_reshape(jot_swap(x, 1, 2), JOT_SHAPE(outer * inner, n));
+    rows = jot_narrow(sort_rows(rows, most, descending), 1, 0, first);
+    return jot_swap(jot_reshape(rows, JOT_SHAPE(outer, inner, first)), 1, 2);
+}
+
 static jot_Var
 sort_order(jot_Var x, bool descending)
 {
-    int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
-    jot_Var rows = jot_reshape(jot_swap(x, 1, 2), JOT_SHAPE(outer * inner, n));
-    return jot_swap(jot_reshape(sort_rows(rows, descending), JOT_SHAPE(outer, inner, n)), 1, 2);
+    return sort_first(x, jot_extent(x, 1), descending);
 }
 
 static jot_Var
@@ -245,7 +274,7 @@ jot_topk(jot_Var x, int dim, int64_t k, bool largest, jot_Var *values, jot_Var *
         return false;
     }
     jot_push(x.ctx);
-    jot_Var t = nn_three(x, dim), order = jot_narrow(sort_order(t, largest), 1, 0, k);
+    jot_Var t = nn_three(x, dim), order = sort_first(t, k, largest);
     *positions = jot_keep(order);
     *values = sort_leave(x, sort_take(t, order), dim, true);
     jot_push(x.ctx);

@@ -379,3 +379,23 @@ jot_seed(jot_Ctx *ctx, uint64_t seed)
     ctx->seed = seed;
     ctx->stream = 0;
 }
+
+jot_RandomState
+jot_random_state(const jot_Ctx *ctx)
+{
+    jot_RandomState state = {0, 0};
+
+    if (ctx) {
+        state.seed = ctx->seed;
+        state.k = ctx->stream;
+    }
+    return state;
+}
+
+void
+jot_set_random_state(jot_Ctx *ctx, jot_RandomState state)
+{
+    jot_seed(ctx, state.seed);
+    if (ctx)
+        ctx->stream = state.k;
+}

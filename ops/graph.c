@@ -31,7 +31,7 @@ spec_name(const NodeSpec *spec)
 {
     static const char *const kinds[] = {"free", "array", "full", "iota", "random", "element-wise",
                                         "code_map", "reindex", "reindex_reduce", "stack", "code",
-                                        "code", "alias"};
+                                        "code", "alias", "custom_grad"};
 
     return spec->kind == NODE_EW ? jot_ew_info[spec->op].name : kinds[spec->kind];
 }
@@ -120,8 +120,8 @@ spec_hash(const NodeSpec *s)
     int k;
 
     h = spec_mix(h, s->value.u);
-    if (s->stream || s->code)
-        h = spec_mix(h, s->stream ^ (uint64_t)(uintptr_t)s->code);
+    if (s->stream || s->code || s->also)
+        h = spec_mix(h ^ (uint64_t)s->also << 20, s->stream ^ (uint64_t)(uintptr_t)s->code);
     for (k = 0; k < s->rank; k++)
         h = spec_mix(h, (uint64_t)s->ext[k]);
     if (spec_commutes(s))
@@ -151,8 +151,8 @@ spec_equal(const Node *n, const NodeSpec *s)
     return n->kind == s->kind && n->op == s->op && n->dtype == s->dtype && n->flags == s->flags &&
            n->rank == s->rank && n->ninputs == s->ninputs && n->nindex == s->nindex &&
            n->ncond == s->ncond && n->value.u == s->value.u && n->stream == s->stream &&
-           n->code == s->code && spec_same(n->ext, s->ext, s->rank, sizeof *s->ext) &&
-           spec_same_inputs(n, s) &&
+           n->code == s->code && n->also == s->also &&
+           spec_same(n->ext, s->ext, s->rank, sizeof *s->ext) && spec_same_inputs(n, s) &&
            spec_same(n->index, s->index, s->nindex, sizeof *s->index) &&
            spec_same(n->cond, s->cond, s->ncond, sizeof *s->cond);
 }
@@ -293,6 +293,7 @@ node_fill(Node *n, const NodeSpec *s, int64_t nelem)
     n->value = s->value;
     n->stream = s->stream;
     n->code = s->code;
+    n->also = s->also;
     n->nelem = nelem;
 }
 
@@ -331,6 +332,7 @@ node_new(jot_Ctx *ctx, const NodeSpec *spec, int64_t nelem, uint64_t hash)
         table_insert(ctx, id);
     for (k = 0; k < n->ninputs; k++)
         jot_node_ref(ctx, n->input[k]);
+    jot_node_ref(ctx, n->also);
     if (n->code)
         jot_code_ref(n->code);
     ctx->live_nodes++;
@@ -352,21 +354,6 @@ jot_node_make(jot_Ctx *ctx, const NodeSpec *spec)
     if (shared && (id = table_find(ctx, spec, hash)))
         return id;
     return node_new(ctx, spec, nelem, hash);
-}
-
-JOT_FN NodeSpec
-jot_node_spec(const Node *n)
-{
-    NodeSpec s = jot_spec_of((NodeKind)n->kind, (jot_DType)n->dtype, n->rank, n->ext);
-
-    s.op = n->op;
-    s.flags = n->flags;
-    s.ninputs = n->ninputs, s.input = n->input;
-    s.nindex = n->nindex, s.index = n->index;
-    s.ncond = n->ncond, s.cond = n->cond;
-    s.value = n->value;
-    s.stream = n->stream;
-    return s;
 }
 
 JOT_FN NodeSpec
@@ -485,15 +472,16 @@ node_bury(jot_Ctx *ctx, NodeId dead)
         NodeId next = n->hash_next;
         int k;
 
-        for (k = 0; k < n->ninputs; k++) {
-            Node *in = jot_node(ctx, n->input[k]);
+        for (k = 0; k < n->ninputs + (n->also != 0); k++) {
+            NodeId held = k < n->ninputs ? n->input[k] : n->also;
+            Node *in = jot_node(ctx, held);
 
             JOT_ASSERT(in->refs, "an input is held by its consumer");
             if (--in->refs)
                 continue;
-            table_remove(ctx, n->input[k]);
+            table_remove(ctx, held);
             in->hash_next = next;
-            next = n->input[k];
+            next = held;
         }
         node_release(ctx, dead);
         dead = next;
@@ -518,7 +506,7 @@ jot_node_become(jot_Ctx *ctx, NodeId id, const NodeSpec *spec)
     NodeId input[1 + UINT8_MAX];
     int k, ninputs = n->ninputs;
 
-    JOT_ASSERT(!n->data && !n->code, "a node without data");
+    JOT_ASSERT(!n->data && !n->code && n->also == spec->also, "a node without data");
     memset(&lists, 0, sizeof lists);
     if (!node_fill_lists(ctx, &lists, spec))
         return jot_fail_memory(ctx, spec_name(spec));

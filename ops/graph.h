@@ -21,6 +21,11 @@
  *   PICK      a CODE node             output number op of it
  *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
  *                                     assigned state (a leaf for gradients) whose value is pending
+ *   CUSTOM    x, then y               has no value: what becomes of the gradients of y (a callback)
+ *
+ * What a node stands beside without being computed from it is its `also`: gradients see it, values
+ * do not. An ALIAS of y[op] has its CUSTOM there. What is computed again (checkpoints) begins with
+ * an ALIAS that has there the gradient it is wanted for, so that it is another node.
  *
  * Read before: core.h, base.h, ops/index/index.h. After: the builders ops/element.c, ops/reindex.c,
  * ops/reduce.c, then ops/grad/grad.c, fuse/fuse.h. */
@@ -32,7 +37,7 @@
 
 typedef enum {
     NODE_FREE, NODE_LEAF, NODE_CONST, NODE_IOTA, NODE_RANDOM, NODE_EW, NODE_MAP, NODE_REINDEX,
-    NODE_REDUCE, NODE_STACK, NODE_CODE, NODE_PICK, NODE_ALIAS
+    NODE_REDUCE, NODE_STACK, NODE_CODE, NODE_PICK, NODE_ALIAS, NODE_CUSTOM
 } NodeKind;
 
 typedef enum {
@@ -117,7 +122,8 @@ typedef struct {
     uint32_t mark;            /* scratch of graph walks: number of the last walk that saw it */
     uint32_t at;              /* scratch: position in that walk's list */
     Buffer *data;             /* its elements, once evaluated (or from the start: LEAF) */
-    struct CodeSpec *code;    /* CODE, MAP: refcounted text and names (ccode/lower/code.h) */
+    struct CodeSpec *code;    /* CODE, MAP, CUSTOM: refcounted (ops/user/code.h) */
+    NodeId also;              /* held, but no part of the value; 0: none */
     char *name;               /* user's name or NULL */
     Past *past;               /* the nodes that it was made past; NULL: none */
     uint64_t born;            /* number of this node among all, freed ones too */
@@ -192,6 +198,7 @@ struct jot_Ctx {
     unsigned forks;          /* of the process before it was opened; see jot_home */
     bool forked;             /* this is a child of the process that opened it, and was told so */
     bool running;            /* inside an evaluation (callbacks may not start another) */
+    int building;            /* callbacks of gradients at work, one within the other */
     bool unasked;            /* ... that a builder started (JOT_START_NODES): no handle may lose its
                                 value by it */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
@@ -242,6 +249,7 @@ typedef struct {
     jot_Scalar value;
     uint64_t stream;
     struct CodeSpec *code;
+    NodeId also;
     bool unshared;
 } NodeSpec;
 JOT_FN NodeId jot_node_make(jot_Ctx *ctx, const NodeSpec *spec);
@@ -345,11 +353,14 @@ JOT_FN bool jot_map_invert(jot_Ctx *ctx, int in_rank, const int64_t *in_ext, int
 /* ---- walks: topological orders without recursion ---- */
 typedef struct { uint32_t n, cap; NodeId *v; } NodeList;
 /* Everything the roots need, inputs first. Stops at LEAF and at nodes with data when
- * `stop_at_data`; otherwise history is followed. Sets mark = ctx->walk and at = the position. */
+ * `stop_at_data`; otherwise history is followed, and what nodes stand beside. Sets
+ * mark = ctx->walk and at = the position. */
 JOT_FN bool jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data,
                             NodeList *out);
-/* The same, after equal cells, products and sums of them were merged (ops/rewrite/batch.c). The
- * nodes in `keep` are not replaced. */
+/* Make it the last walk again, after others. */
+JOT_FN void jot_graph_number(jot_Ctx *ctx, const NodeList *list);
+/* The same, after equal cells, products and sums of them were merged (ops/rewrite/batch.c), but
+ * not while a gradient is at work. The nodes in `keep` are not replaced. */
 JOT_FN bool jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n,
                                     bool stop_at_data, const NodeId *keep, uint32_t nkeep,
                                     NodeList *out);
@@ -376,6 +387,8 @@ JOT_FN bool jot_stack_sums(jot_Ctx *ctx, const NodeList *list);
 
 /* ---- slots ---- */
 JOT_FN jot_Var jot_var_of(jot_Ctx *ctx, NodeId id); /* new slot in the current scope; takes a ref */
+/* ... of n nodes, which are held meanwhile; all or none. */
+JOT_FN bool jot_vars_of(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out);
 /* The node of a handle. 0 and an error that names op and arg if it is stale or poison (an earlier
  * failure, the cause of the poison, stays the message). */
 JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);

@@ -256,13 +256,57 @@ jot_map_units(jot_Ctx *ctx, IndexMap *map, const Space *space)
     return jot_map_subst(ctx, map, space->n, axis, NULL, space);
 }
 
+/* Index variable k is itself a map, as of rows that all have one index: what that reads is read in
+ * its place. False: nothing of that is so. */
+static bool
+maps_through(jot_Ctx *ctx, IndexMap *map, int k, const Space *space)
+{
+    const Node *y = jot_node(ctx, map->extra[k]), *z;
+    Space all = {y->rank, y->ext, NULL};
+    IndexMap to = *map;
+    IxThrough through;
+    int i;
+
+    if (y->kind != NODE_REINDEX || y->data || y->ncond || y->ninputs != 1)
+        return false;
+    z = jot_node(ctx, y->input[0]);
+    for (i = 0; i < z->rank; i++)
+        if (!jot_ix_inside(&ctx->ix, y->index[i], z->ext[i], &all))
+            return false;
+    through.slot = k;
+    through.n = z->rank;
+    through.index = y->index;
+    through.ext = y->ext;
+    for (i = 0; i < map->nindex + map->ncond; i++) {
+        Ix *ix = i < map->nindex ? &to.index[i] : &to.cond[i - map->nindex];
+
+        *ix = jot_ix_through(&ctx->ix, *ix, &through, space);
+        if (!*ix)
+            return false;
+    }
+    to.extra[k] = y->input[0];
+    if (!jot_map_shallow(&ctx->ix, &to))
+        return false;
+    *map = to;
+    return true;
+}
+
 JOT_FN NodeId
 jot_map_node(jot_Ctx *ctx, NodeKind kind, int op, NodeId x, int rank, const int64_t *ext,
-             const IndexMap *map, jot_Scalar value)
+             const IndexMap *given, jot_Scalar value)
 {
     NodeId input[1 + MAP_MAX_EXTRA];
     NodeSpec spec = jot_spec_of(kind, (jot_DType)jot_node(ctx, x)->dtype, rank, ext);
+    IndexMap through = *given;
+    const IndexMap *map = &through;
+    Space space = {0, NULL, NULL};
+    int k;
 
+    space.n = kind == NODE_REINDEX ? rank : jot_node(ctx, x)->rank;
+    space.ext = kind == NODE_REINDEX ? ext : jot_node(ctx, x)->ext;
+    for (k = 0; k < map->nextra && !ctx->config.no_simplify; k++)
+        while (maps_through(ctx, &through, k, &space))
+            ;
     input[0] = x;
     memcpy(input + 1, map->extra, sizeof *input * (size_t)map->nextra);
     spec.op = op;

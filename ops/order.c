@@ -52,9 +52,11 @@ order_root(jot_Ctx *ctx, NodeList *stack, NodeId root, bool stop_at_data, NodeLi
     while (stack->n) {
         NodeId id = stack->v[stack->n - 1];
         Node *n = jot_node(ctx, id);
+        uint32_t next = n->at, most = n->ninputs + (n->also && !stop_at_data);
 
-        if (n->at < n->ninputs && !(stop_at_data && n->data)) {
-            if (!order_enter(ctx, stack, n->input[n->at++]))
+        if (next < most && !(stop_at_data && n->data)) {
+            n->at++;
+            if (!order_enter(ctx, stack, next < n->ninputs ? n->input[next] : n->also))
                 return false;
             continue;
         }
@@ -83,6 +85,18 @@ jot_graph_order(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop_at_data
         return jot_fail_memory(ctx, "order of the graph");
     }
     return true;
+}
+
+JOT_FN void
+jot_graph_number(jot_Ctx *ctx, const NodeList *list)
+{
+    uint32_t i;
+
+    order_begin(ctx);
+    for (i = 0; i < list->n; i++) {
+        jot_node(ctx, list->v[i])->mark = ctx->walk;
+        jot_node(ctx, list->v[i])->at = i;
+    }
 }
 
 JOT_FN void

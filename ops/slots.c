@@ -120,7 +120,7 @@ jot_var_of(jot_Ctx *ctx, NodeId id)
     if (id && ctx->lost_marks) /* no pop would end it */
         return jot_raise(ctx, JOT_EMEM, "out of memory: its scope was refused to push");
     v = id ? slot_new(ctx, id, ctx->marks.n) : JOT_POISON(ctx);
-    if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running) {
+    if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running && !ctx->building) {
         ctx->unrun_nodes = 0;
         ctx->unasked = true;
         ok = jot_run(ctx, jot_vars(1, &v));
@@ -129,6 +129,29 @@ jot_var_of(jot_Ctx *ctx, NodeId id)
     if (!ok)
         slot_end(ctx, v.slot);
     return ok ? v : JOT_POISON(ctx);
+}
+
+/* Held, since making a handle may start a run. */
+JOT_FN bool
+jot_vars_of(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
+{
+    bool ok = true;
+    int k;
+
+    for (k = 0; k < n; k++)
+        jot_node_ref(ctx, id[k]);
+    for (k = 0; k < n; k++) {
+        out[k] = ok ? jot_var_of(ctx, id[k]) : JOT_POISON(ctx);
+        ok = out[k].slot != 0;
+    }
+    for (k = 0; k < n; k++) {
+        jot_node_unref(ctx, id[k]);
+        if (ok || !out[k].slot)
+            continue;
+        jot_free(out[k]);
+        out[k] = JOT_POISON(ctx);
+    }
+    return ok;
 }
 
 static bool

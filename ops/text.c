@@ -99,8 +99,12 @@ text_stack(jot_Ctx *ctx, const Node *n, Text *text)
 }
 
 static const char *
-text_alias(int flags)
+text_alias(jot_Ctx *ctx, const Node *n)
 {
+    int flags = n->flags;
+
+    if (n->also)
+        return jot_node(ctx, n->also)->kind == NODE_CUSTOM ? "custom_grad" : "again";
     if (flags & NODE_STATE)
         return "state";
     if (flags & NODE_STOP_GRAD)
@@ -149,8 +153,11 @@ text_what(jot_Ctx *ctx, const Node *n, Text *text)
     case NODE_PICK:
         jot_text_f(text, "pick %d of", n->op);
         break;
+    case NODE_CUSTOM:
+        jot_text_f(text, "custom_grad");
+        break;
     case NODE_ALIAS:
-        jot_text_f(text, "%s", text_alias(n->flags));
+        jot_text_f(text, "%s", text_alias(ctx, n));
         break;
     default:
         jot_text_f(text, "free");
@@ -192,6 +199,13 @@ print_order(jot_Ctx *ctx, const NodeList *order)
     }
     jot_text_free(&text);
     return ctx->mem.failed ? jot_fail_memory(ctx, "print_graph") : true;
+}
+
+void
+jot_print_text(jot_Ctx *ctx, const char *text, size_t nbytes)
+{
+    if (ctx && ctx->mem.hooks.log && nbytes)
+        ctx->mem.hooks.log(ctx->mem.hooks.ud, text, nbytes);
 }
 
 bool

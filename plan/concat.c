@@ -10,6 +10,10 @@
  * them are one variable to the plan, with as many steps that write it. What goes into a larger one
  * is part of that.
  *
+ * A reshape that is stored has its elements in the order of what it reads. Where nobody else reads
+ * that, and both lie in rows, the two are one variable in the same way, and no step copies one to
+ * the other.
+ *
  *   requires  layouts, copies      keeps  values
  *   gives     m->within, m->absent, m->writers; the parts' layouts
  *
@@ -198,17 +202,79 @@ jot_plan_concat(const Make *m, uint32_t pos)
     return pos;
 }
 
+/* ---- reshapes ----------------------------------------------------------------------------- */
+
+/* Does the reindex read element k of x, in the order of rows, as its own element k? */
+static bool
+concat_in_order(IxPool *pool, const Node *reindex, const Node *x)
+{
+    Ix own = jot_ix_const(pool, 0), other = own;
+    int k;
+
+    if (reindex->ncond || reindex->dtype != x->dtype || reindex->nelem != x->nelem)
+        return false;
+    for (k = 0; k < reindex->rank; k++)
+        if (reindex->ext[k] != 1)
+            own = jot_ix_add(pool, jot_ix_scale(pool, own, reindex->ext[k]), jot_ix_axis(pool, k));
+    for (k = 0; k < x->rank; k++)
+        other = jot_ix_add(pool, jot_ix_scale(pool, other, x->ext[k]), reindex->index[k]);
+    return own && own == other;
+}
+
+/* The group is a reshape of what one other group stores, for it alone. */
+static bool
+concat_reshape(Make *m, uint32_t g, uint32_t *from, uint32_t *to)
+{
+    const Fusion *f = m->fusion;
+    const Node *reindex, *x;
+
+    *to = f->member[f->groups[g].first];
+    reindex = jot_node(m->ctx, m->s->list.v[*to]);
+    if (f->groups[g].n != 1 || reindex->kind != NODE_REINDEX || reindex->ninputs != 1
+        || f->place[*to] != PLACE_STORED || m->layout[*to])
+        return false;
+    *from = f->real[jot_node(m->ctx, reindex->input[0])->at];
+    x = jot_node(m->ctx, m->s->list.v[*from]);
+    return f->place[*from] == PLACE_STORED && f->group[*from] && f->group[*from] != g && !x->data
+        && !m->root[*from] && m->readers[*from] == 1 && !m->layout[*from] && !m->within[*from]
+        && concat_in_order(&m->ctx->ix, reindex, x);
+}
+
+JOT_FN bool
+jot_plan_reshapes(Make *m)
+{
+    uint32_t g, i, from, to, n = m->s->list.n;
+
+    if (!m->within)
+        m->within = jot_arena_array(&m->arena, uint32_t, n);
+    if (!m->absent)
+        m->absent = jot_arena_array(&m->arena, uint8_t, m->fusion->ngroups + 1);
+    if (!m->writers)
+        m->writers = jot_arena_array(&m->arena, uint32_t, n);
+    if (!m->within || !m->absent || !m->writers)
+        return jot_fail_memory(m->ctx, "plan");
+    for (g = 1; g <= m->fusion->ngroups; g++)
+        if (!m->absent[g] && concat_reshape(m, g, &from, &to)) {
+            m->within[from] = to + 1;
+            m->absent[g] = 1;
+        }
+    memset(m->writers, 0, n * sizeof *m->writers);
+    for (i = 0; i < n; i++)
+        if (m->within[i] && !m->absent[m->fusion->group[i]])
+            m->writers[jot_plan_concat(m, i)]++;
+    return true;
+}
+
 JOT_FN bool
 jot_layouts_concat(LayoutChoice *c)
 {
     Make *m = c->m;
-    uint32_t g, i;
+    uint32_t g;
     bool ok;
 
     m->within = jot_arena_array(&m->arena, uint32_t, c->npos);
-    m->writers = jot_arena_array(&m->arena, uint32_t, c->npos);
     m->absent = jot_arena_array(&m->arena, uint8_t, m->fusion->ngroups + 1);
-    ok = m->within && m->writers && m->absent;
+    ok = m->within && m->absent;
     for (g = m->fusion->ngroups; ok && g > 0; g--) {
         Concat t;
 
@@ -217,8 +283,5 @@ jot_layouts_concat(LayoutChoice *c)
         t.group = g;
         ok = !concat_find(&t) || concat_join(&t);
     }
-    for (i = 0; ok && i < c->npos; i++)
-        if (m->within[i] && !m->absent[m->fusion->group[i]])
-            m->writers[jot_plan_concat(m, i)]++;
     return ok;
 }

@@ -107,7 +107,7 @@ make_dump_plan(Make *m)
 static bool
 make_steps(Make *m)
 {
-    bool ok = make_tables(m) && make_codes(m) && jot_plan_layouts(m)
+    bool ok = make_tables(m) && make_codes(m) && jot_plan_layouts(m) && jot_plan_reshapes(m)
            && (jot_vec_reserve(&m->ctx->mem, m->plan->steps, m->fusion->ngroups)
                || jot_fail_memory(m->ctx, "plan"));
     uint32_t g;

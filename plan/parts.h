@@ -412,6 +412,7 @@ JOT_FN bool jot_plan_copy_lasts(const Make *m, uint32_t pos);
 
 /* plan/concat.c: the position of the variable that this one is a part of, or is. */
 JOT_FN uint32_t jot_plan_concat(const Make *m, uint32_t pos);
+JOT_FN bool jot_plan_reshapes(Make *m); /* once layouts are known; false: refused */
 
 /* plan/layout/winograd.c: convolutions by Winograd's tiles; after the layouts. */
 JOT_FN bool jot_plan_winograd(Make *m);

@@ -398,9 +398,10 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     Selection s;
     bool ok;
 
-    if (ctx->running)
-        return jot_fail(ctx, JOT_EUSE,
-                        "run: called from within an evaluation or a fetch's callback");
+    if (ctx->running || ctx->building)
+        return jot_fail(ctx, JOT_EUSE, "run: called from within %s",
+                        ctx->running ? "an evaluation or a fetch's callback"
+                                     : "the callback of a gradient");
     if (!ctx->backend)
         return jot_fail(ctx, JOT_EDEVICE, "run: the context has no backend");
     if (!jot_home_only(ctx, "run"))

@@ -20,7 +20,7 @@ step_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
     for (i = g->first; i < g->first + g->n; i++)
         if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
             return jot_plan_arg_at(m, m->fusion->member[i]);
-    return jot_plan_arg_own(m, arg->nelem, (jot_DType)arg->dtype);
+    return jot_plan_arg_own(m, spec->examples * arg->nelem, (jot_DType)arg->dtype);
 }
 
 static bool

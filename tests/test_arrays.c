@@ -74,6 +74,27 @@ like(jot_Var v, jot_Var x)
 }
 
 static jot_Var
+regular(jot_Var a, double by)
+{
+    int64_t n = jot_extent(a, -1);
+    return jot_add(a, jot_scale(jot_eye(a.ctx, jot_dtype(a), n, n), by));
+}
+
+static jot_Var
+definite(jot_Var a)
+{
+    return regular(jot_matmul(a, jot_swap(a, -1, -2)), 1);
+}
+
+static jot_Var
+logdet(jot_Var a)
+{
+    jot_Var sign, log;
+    jot_slogdet(jot_neg(a), &sign, &log);
+    return log;
+}
+
+static jot_Var
 plus(jot_Var x, double scale, double offset)
 {
     return jot_offset(jot_scale(x, scale), offset);
@@ -129,6 +150,18 @@ plus(jot_Var x, double scale, double offset)
     X(cdist, jot_cdist(in[0], in[1], 2)) \
     X(cdist_1, jot_cdist(in[0], in[1], 1))
 
+#define SYSTEMS(X) \
+    X(cholesky, jot_cholesky(definite(in[0]))) \
+    X(solve_triangular, jot_solve_triangular(regular(in[0], 3), in[1], JOT_SOLVE_UPPER)) \
+    X(solve_triangular_right, \
+      jot_solve_triangular(in[0], in[1], JOT_SOLVE_RIGHT | JOT_SOLVE_UNIT)) \
+    X(cholesky_solve, jot_cholesky_solve(jot_cholesky(definite(in[0])), in[1])) \
+    X(inverse, jot_inverse(regular(in[0], 3))) \
+    X(solve, jot_solve(regular(in[0], 3), in[1])) \
+    X(det, jot_det(regular(in[0], 3))) \
+    X(slogdet, logdet(regular(in[0], 3))) \
+    X(matrix_power, jot_matrix_power(regular(in[0], 3), -3))
+
 #define FUNCTIONS(X) \
     X(erfinv, jot_erfinv(jot_scale(in[0], 1 / 2.1))) \
     X(lgamma, jot_lgamma(plus(jot_square(in[0]), 5, 0.01))) \
@@ -138,7 +171,7 @@ plus(jot_Var x, double scale, double offset)
     X(sinc, jot_sinc(in[0])) \
     X(logit, jot_logit(jot_sigmoid(in[0]), 0.2))
 
-#define COMPOSITIONS(X) ARRAYS(X) INDEX(X) PRODUCTS(X) FUNCTIONS(X)
+#define COMPOSITIONS(X) ARRAYS(X) INDEX(X) PRODUCTS(X) SYSTEMS(X) FUNCTIONS(X)
 REF_BUILDS(COMPOSITIONS)
 
 /* ---- functions: errors over their range ---- */
@@ -372,6 +405,35 @@ moments(jot_Var v, double *mean, double *var, double *least, double *most)
         *var += (x[k] - *mean) * (x[k] - *mean) / DRAWS;
 }
 
+/* The mean and the part below t of a tail, against integrals of e^(-x^2 / 2) over a..b, of which
+ * e^(-a^2 / 2) is left out. */
+static void
+check_tail(jot_Ctx *c, double a, double b)
+{
+    static double x[DRAWS];
+    double end = b < a + 12 / a ? b : a + 12 / a, h = (end - a) / 20000, all = 0, first = 0;
+    double mean, var, least, most, below = 0, share = 0, t = a + (end - a) / 10;
+
+    for (int k = 0; k < 20000; k++) {
+        double at = (k + 0.5) * h, weight = exp(-at * (a + at / 2));
+        all += weight;
+        first += weight * at;
+        share += a + at < t ? weight : 0;
+    }
+    jot_Var y = jot_truncated_normal(c, JOT_F64, JOT_SHAPE(DRAWS), 0, 1, a, b);
+    moments(y, &mean, &var, &least, &most);
+    CHECK(ref_read(y, x, DRAWS), "%s", jot_message(c));
+    for (int k = 0; k < DRAWS; k++)
+        below += x[k] < t;
+    CHECK(least >= a && most <= b && fabs((mean - a) / (first / all) - 1) < 0.06 &&
+          fabs(below / DRAWS - share / all) < 0.03, "tail %g to %g: mean %g, not %g; %g below, not "
+          "%g", a, b, mean, a + first / all, below / DRAWS, share / all);
+    moments(jot_neg(jot_truncated_normal(c, JOT_F64, JOT_SHAPE(DRAWS), 0, 1, -b, -a)), &mean, &var,
+            &least, &most);
+    CHECK(least >= a && most <= b && fabs((mean - a) / (first / all) - 1) < 0.06,
+          "tail %g to %g on the left: %g", a, b, mean);
+}
+
 static void
 check_draws(void)
 {
@@ -391,6 +453,11 @@ check_draws(void)
     moments(jot_truncated_normal(c, JOT_F32, n, 1, 2, -1, 5), &mean, &var, &least, &most);
     CHECK(fabs(mean - 1.4587) < 0.1 && fabs(var - 2.19) < 0.25 && least >= -1 && most <= 5,
           "truncated normal: %g %g", mean, var);
+    check_tail(c, 3.9, 5);
+    check_tail(c, 4.1, INFINITY);
+    check_tail(c, 7, 7.05);
+    check_tail(c, 10, INFINITY);
+    check_tail(c, 60, 100);
     jot_Var row = jot_array(c, JOT_F32, JOT_SHAPE(4), logits);
     jot_Var rows = jot_broadcast_to(row, JOT_SHAPE(DRAWS, 4));
     CHECK(ref_read(jot_categorical(rows, 1), x, DRAWS), "%s", jot_message(c));
@@ -493,10 +560,10 @@ check_errors(void)
             "0 found");
     refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 0, 1, 2, 1), JOT_ERANGE,
             "truncated_normal: hi: above 2", "1 found");
-    refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 1, 2, 21, 30), JOT_ERANGE,
-            "truncated_normal: lo, hi", "10 to 14.5 deviations found");
-    refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 0, 1, -INFINITY, -8.3), JOT_ERANGE,
-            "truncated_normal: lo, hi", "-8.3 deviations found");
+    refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 1, 2, 3e9, 4e9), JOT_ERANGE,
+            "truncated_normal: lo, hi", "1499999999.5 to 1999999999.5 deviations found");
+    refused(jot_truncated_normal(ec, JOT_F32, JOT_SHAPE(2), 0, 1, -INFINITY, -8.3e9), JOT_ERANGE,
+            "truncated_normal: lo, hi", "-8300000000 deviations found");
     refused(jot_categorical(s, 0), JOT_ERANGE, "categorical: dim", "0 found");
     jot_pop(ec);
     CHECK(jot_error(ec) == JOT_EUSE, "a scope was left open");

@@ -1,6 +1,6 @@
 /* tests/test_concat.c - parts of a concatenation are computed where they belong in its result
  * (plan/concat.c): values against the interpreter, no step that joins them, memory; when it may not
- * be; every refusal of memory.
+ * be; every refusal of memory. The same of what a reshape reads.
  *
  * Guards: plan/concat.c, plan/layout/layout.c, plan/make.c. */
 #include "core.h"
@@ -177,6 +177,42 @@ test_memory(const char *backend)
     jot_close(c);
 }
 
+/* Sums of rows, and 1, in another shape: two steps only where the sums are needed by
+ * themselves. In another order they are computed there. */
+static void
+test_reshapes(const char *backend)
+{
+    enum { ONE, CHAIN, BOTH, TURNED, WAYS };
+    static const uint32_t steps[WAYS] = {1, 1, 2, 1};
+    int way, i;
+
+    for (way = 0; way < WAYS; way++) {
+        jot_Ctx *c = open_on(backend, 1, NULL, NULL);
+        jot_Var x = numbers(c, JOT_SHAPE(4, 6, 35), 1, false);
+        jot_Var s = jot_offset(jot_sum(x, JOT_DIMS(2)), 1);
+        jot_Var y = way == TURNED ? jot_transpose(s, JOT_INTS(1, 0))
+                                  : jot_reshape(s, JOT_SHAPE(8, 3));
+        float got[24];
+        const float *v = jot_data(x);
+
+        if (way == CHAIN)
+            y = jot_reshape(y, JOT_SHAPE(2, 3, 4));
+        if (way == BOTH)
+            jot_run(c, JOT_VARS(s, y));
+        CHECK(jot_copy(y, got, sizeof got) && jot_stats(c).last_kernels == steps[way],
+              "%s, way %d: %u steps: %s", backend, way, jot_stats(c).last_kernels, jot_message(c));
+        for (i = 0; i < 24; i++) {
+            int row = way == TURNED ? i % 4 * 6 + i / 4 : i, k;
+            double sum = 1;
+
+            for (k = 0; k < 35; k++)
+                sum += v[row * 35 + k];
+            CHECK(fabs(got[i] - sum) < 1e-4, "%s, way %d: element %d", backend, way, i);
+        }
+        jot_close(c);
+    }
+}
+
 /* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole. */
 static void
 test_refused(const char *backend)
@@ -225,6 +261,7 @@ main(void)
             continue;
         test_values(backends[k]);
         test_memory(backends[k]);
+        test_reshapes(backends[k]);
         if (k == 0)
             test_refused(backends[k]);
     }

@@ -147,5 +147,19 @@ case $(tail -n 1 "$dir/data.out") in
 *) cat "$dir/data.out"; bad "docs/data.md: its program" ;;
 esac
 
+# docs/guide.md: its program, of which pieces that begin with a static function stand outside of main, prints what the page says
+{
+    printf '#include <stdio.h>\n#include "layer.h"\n#include "expr.h"\n'
+    for part in outside inside; do
+        [ $part = outside ] || printf 'int main(void)\n{\nsetvbuf(stdout, NULL, _IONBF, 0);\n'
+        awk -v part=$part '/^```/ { on = first = $0 == "```c"; next }
+             on { if (first) outside = /^static (void|jot_Var)$/; first = 0; if (outside == (part == "outside")) print }' docs/guide.md
+    done
+    printf 'return 0;\n}\n'
+} >"$dir/guide.c"
+awk '/^```/ { on = $0 == "```text"; next } on' docs/guide.md >"$dir/guide.text"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/guide.c" -o "$dir/guide" "$b/libjot.a" -ldl -lpthread -lm &&
+    (cd "$dir" && ./guide >guide.out 2>&1 && diff guide.text guide.out && ${CC:-cc} -std=c99 -Wall -c bars.c) && ok || bad "docs/guide.md: its program"
+
 echo "$passed passed, $failed failed, 0 skipped"
 [ $failed = 0 ]

@@ -347,7 +347,11 @@ typedef struct { const char *text; jot_Status status; const char *says; int at; 
 static const Refusal refused_texts[] = {
     {"y[i] = z[i]", JOT_EINDEX, "there is no variable 'z'", 7},
     {"y[i,j] = x[i,j] * alpha", JOT_ESHAPE, "alpha has no range", 18},
-    {"y[i] = log3(x[i,0])", JOT_EINDEX, "there is no function 'log3'", 7},
+    {"y[i] = log3(x[i,0])", JOT_EINDEX, "there is no function 'log3': log is one", 7},
+    {"y[i] = max(x[i,0], 1)", JOT_EINDEX, "there is no function 'max': maximum is one", 7},
+    {"y[i] = qq(x[i,0])", JOT_EINDEX, "there is no function 'qq'\n", 7},
+    {"y[i] = x[i,0] ** 2", JOT_EINDEX, "not '*': a power is pow(a, b)", 15},
+    {"y[i] = x[i,0] for i < 0 - 3", JOT_ESHAPE, "a bound of 0 to 2^40 is expected, not -3", 22},
     {"y[i] = x[i]", JOT_ESHAPE, "x has rank 2, indices given: 1", 7},
     {"y[i] = x[i,0,0]", JOT_ESHAPE, "x has rank 2, more indices are given", 13},
     {"y[i] = x", JOT_ESHAPE, "x has rank 2, no indices are given", 7},

@@ -1,8 +1,9 @@
 /* tests/test_grad.c - gradients. Every rule is compared with central finite differences of f64
- * values, to first and second order, with simplification and without; then what gradients look like
- * as graphs, what blocks them, what is refused, long chains, every allocation refused in turn.
+ * values, to first and second order, with simplification and without, and so are tangents by it;
+ * then what gradients look like as graphs, what blocks them, what is refused, long chains, every
+ * allocation refused in turn.
  *
- * Guards: ops/grad/grad.c, ops/grad/rules.c. */
+ * Guards: ops/grad/call.c, ops/grad/forward.c, ops/grad/grad.c, ops/grad/rules.c. */
 #include "ops/graph.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -86,6 +87,48 @@ problem_value(jot_Ctx *c, const Problem *p, int order)
     return v;
 }
 
+/* The tangent along drawn directions is that of the gradients g; so is the tangent of them what the
+ * gradient of their product with the directions gives. */
+static void
+check_forward(jot_Ctx *c, const Problem *p, int order, const jot_Var *in, const jot_Var *g)
+{
+    jot_Var loss, fresh[MAX_IN], dx[MAX_IN], dy, dg[MAX_IN], gg[MAX_IN], along, curve, want;
+    double w[MAX_N], slope;
+    int k, j;
+
+    loss = problem_loss(c, p, order, fresh);
+    along = want = curve = jot_zeros(c, JOT_F64, JOT_SHAPE());
+    for (k = 0; k < p->inputs; k++) {
+        for (j = 0; j < MAX_N; j++)
+            w[j] = noise(j + 7 * k) - 0.4;
+        dx[k] = jot_array(c, JOT_F64, jot_shape(in[k]), w);
+        along = jot_add(along, jot_sum(jot_mul(g[k], dx[k]), JOT_ALL_DIMS));
+    }
+    slope = jot_item(along);
+    jot_jvp(JOT_VARS(loss), jot_vars(p->inputs, fresh), jot_vars(p->inputs, dx), &dy);
+    CHECK(fabs(jot_item(dy) - slope) <= 1e-11 * (1 + fabs(slope)),
+          "%s, order %d: tangent %.17g, of gradients %.17g: %s", p->name, order, jot_item(dy),
+          slope, jot_message(c));
+    if (order > 1)
+        return;
+    jot_jvp(jot_vars(p->inputs, g), jot_vars(p->inputs, in), jot_vars(p->inputs, dx), dg);
+    jot_grad(along, jot_vars(p->inputs, in), gg);
+    for (k = 0; k < p->inputs; k++) {
+        want = jot_add(want, weighted_sum(gg[k], k));
+        curve = jot_add(curve, weighted_sum(dg[k], k));
+    }
+    slope = jot_item(want);
+    CHECK(fabs(jot_item(curve) - slope) <= 1e-11 * (1 + fabs(slope)),
+          "%s: tangent of gradients %.17g, gradient of them %.17g: %s", p->name, jot_item(curve),
+          slope, jot_message(c));
+    jot_jvp(JOT_VARS(dy), jot_vars(p->inputs, fresh), jot_vars(p->inputs, dx), &dy);
+    jot_jvp(JOT_VARS(along), jot_vars(p->inputs, in), jot_vars(p->inputs, dx), &want);
+    slope = jot_item(want);
+    CHECK(fabs(jot_item(dy) - slope) <= 1e-11 * (1 + fabs(slope)),
+          "%s: tangent of a tangent %.17g, of gradients %.17g: %s", p->name, jot_item(dy), slope,
+          jot_message(c));
+}
+
 static void
 check_order(Problem *p, int order, double h, double tolerance)
 {
@@ -116,6 +159,7 @@ check_order(Problem *p, int order, double h, double tolerance)
     }
     CHECK(worst <= tolerance && !jot_error(c), "%s, order %d: error %g (gradients %g): %s", p->name,
           order, worst, seen, jot_message(c));
+    check_forward(c, p, order, in, g);
     jot_close(c);
 }
 

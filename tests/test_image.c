@@ -226,6 +226,35 @@ check_edges(void)
     jot_close(c);
 }
 
+/* Rows long enough for vectors between their edges (ccode/lower/cut.c). */
+static void
+check_long_rows(void)
+{
+    enum { N = 75, LO = 9, HI = 4 };
+    static const jot_PadMode modes[] = {JOT_PAD_REFLECT, JOT_PAD_REPLICATE, JOT_PAD_CIRCULAR};
+    static float x[2 * N];
+    jot_Ctx *c = open_ctx();
+    for (int k = 0; k < 2 * N; k++)
+        x[k] = (float)k;
+    for (int m = 0; m < 3; m++) {
+        jot_Var v = jot_array(c, JOT_F32, JOT_SHAPE(1, 2, N), x);
+        const float *y = jot_data(jot_pad_edges(v, JOT_SHAPE(LO), JOT_SHAPE(HI), modes[m]));
+        int wrong = 0;
+        for (int k = 0; y && k < 2 * (N + LO + HI); k++) {
+            int row = k / (N + LO + HI), at = k % (N + LO + HI) - LO, end = N - 1;
+            if (m == 0)
+                at = at < 0 ? -at : at > end ? 2 * end - at : at;
+            else if (m == 1)
+                at = at < 0 ? 0 : at > end ? end : at;
+            else
+                at = (at + N) % N;
+            wrong += y[k] != x[row * N + at];
+        }
+        CHECK(y && !wrong, "mode %d: %d wrong: %s", m, wrong, jot_message(c));
+    }
+    jot_close(c);
+}
+
 /* Maxima of bool, whose windows reach beyond the image; the slope of a power's root at 0. */
 static void
 check_lowest(void)
@@ -366,6 +395,7 @@ main(void)
         check_transposed_is_gradient();
         check_fusion();
         check_edges();
+        check_long_rows();
         check_lowest();
     }
     backend = "interp";

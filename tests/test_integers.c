@@ -1,8 +1,8 @@
-/* tests/test_integers.c - sums of products of integers, by instructions that contract words of them,
- * in 32 bits or in 64: matmul, conv2d, einsum and products written out, of every pair of dtypes,
- * drawn shapes, orders and strides, the extremes of each dtype among the numbers, with this machine's
- * vectors and with fewer. Equal to sums in whole numbers, to the bit; where the sum of a kernel is
- * narrow, and which instruction it names.
+/* tests/test_integers.c - sums of products of integers, by instructions that contract words of
+ * them, in 32 bits or in 64: matmul, conv2d, einsum and products written out, of every pair of
+ * dtypes, drawn shapes, orders and strides, the extremes of each dtype among the numbers, with this
+ * machine's vectors and with fewer. Equal to sums in whole numbers, to the bit; where the sum of a
+ * kernel is narrow, and which instruction it names.
  *
  * Guards: ccode/rewrite/narrow.c, ccode/contract/words.c, ccode/emit/vector.c,
  * ccode/emit/dialect_vector.c, fuse/move.c. */
@@ -43,7 +43,9 @@ least(jot_DType t)
 static int64_t
 most(jot_DType t)
 {
-    return t == JOT_BOOL ? 1 : t >= JOT_U8 ? ((int64_t)1 << 8 * jot_dtype_nbytes(t)) - 1 : -least(t) - 1;
+    return t == JOT_BOOL ? 1
+           : t >= JOT_U8 ? ((int64_t)1 << 8 * jot_dtype_nbytes(t)) - 1
+                         : -least(t) - 1;
 }
 
 typedef struct { jot_DType dtype; int64_t n; int64_t *v; jot_Var var; } Numbers;
@@ -64,7 +66,7 @@ fill(Draw *d, jot_Ctx *c, Numbers *x, jot_DType dtype, jot_Ints shape)
     for (int64_t i = 0; i < x->n; i++) {
         x->v[i] = draw(d, 0, 2) ? draw(d, least(dtype), most(dtype))
                                 : draw(d, 0, 1) ? least(dtype) : most(dtype);
-        memcpy(bytes + (size_t)i * nbytes, &x->v[i], nbytes); /* of a machine with low bytes first */
+        memcpy(bytes + (size_t)i * nbytes, &x->v[i], nbytes); /* low bytes first */
     }
     x->var = jot_array(c, dtype, shape, bytes);
     free(bytes);
@@ -89,8 +91,8 @@ compare(jot_Var y, const int64_t *want, int64_t n, const char *what)
 static const jot_DType small[] = {JOT_I8, JOT_U8, JOT_I16, JOT_U16, JOT_BOOL, JOT_I32, JOT_U32};
 enum { SMALL = sizeof small / sizeof *small };
 
-/* a (b, m, k) or turned (b, k, m), c (b, k, n) or turned: by matmul, by einsum, or as the user writes
- * it of converted operands. */
+/* a (b, m, k) or turned (b, k, m), c (b, k, n) or turned: by matmul, by einsum, or as the user
+ * writes it of converted operands. */
 static void
 product(Draw *d, jot_Ctx *c, jot_DType ta, jot_DType tb, const char *what)
 {
@@ -120,8 +122,8 @@ product(Draw *d, jot_Ctx *c, jot_DType ta, jot_DType tb, const char *what)
     z = way == 1 ? jot_einsum(c, "bij,bjk->bik", JOT_VARS(u, v)) : jot_matmul(u, v);
     CHECK(jot_dtype(z) == (way == 2 || both ? JOT_I64 : JOT_U64), "%s: %s", what,
           jot_dtype_name(jot_dtype(z)));
-    snprintf(name, sizeof name, "%s: %s x %s, %lld x (%lld, %lld, %lld), turned %d %d, way %d", what,
-             jot_dtype_name(ta), jot_dtype_name(tb), (long long)b, (long long)m, (long long)k,
+    snprintf(name, sizeof name, "%s: %s x %s, %lld x (%lld, %lld, %lld), turned %d %d, way %d",
+             what, jot_dtype_name(ta), jot_dtype_name(tb), (long long)b, (long long)m, (long long)k,
              (long long)n, turn_a, turn_b, way);
     compare(jot_cast(z, JOT_I64), want, b * m * n, name);
     free(x.v);
@@ -132,7 +134,8 @@ product(Draw *d, jot_Ctx *c, jot_DType ta, jot_DType tb, const char *what)
 static void
 convolution(Draw *d, jot_Ctx *c, jot_DType tx, jot_DType tw, const char *what)
 {
-    int64_t n = draw(d, 1, 2), ci = draw(d, 1, 20), o = draw(d, 1, 24), h = draw(d, 3, 9), w = draw(d, 3, 9);
+    int64_t n = draw(d, 1, 2), ci = draw(d, 1, 20), o = draw(d, 1, 24), h = draw(d, 3, 9),
+            w = draw(d, 3, 9);
     jot_Conv conv = {{(int)draw(d, 1, 2), 1}, {(int)draw(d, 0, 1), (int)draw(d, 0, 2)}, {1, 1}, 1};
     int64_t oh = (h + 2 * conv.pad[0] - 3) / conv.stride[0] + 1, ow = w + 2 * conv.pad[1] - 2;
     Numbers x, g;
@@ -146,7 +149,8 @@ convolution(Draw *d, jot_Ctx *c, jot_DType tx, jot_DType tw, const char *what)
         uint64_t sum = 0;
 
         for (int64_t j = 0; j < ci * 9; j++) {
-            int64_t r = row * conv.stride[0] - conv.pad[0] + j / 3 % 3, q = column - conv.pad[1] + j % 3;
+            int64_t r = row * conv.stride[0] - conv.pad[0] + j / 3 % 3,
+                    q = column - conv.pad[1] + j % 3;
 
             if (r >= 0 && r < h && q >= 0 && q < w)
                 sum += (uint64_t)x.v[((at * ci + j / 9) * h + r) * w + q]
@@ -166,7 +170,8 @@ convolution(Draw *d, jot_Ctx *c, jot_DType tx, jot_DType tw, const char *what)
 static void
 test_values(const char *backend, const char *target, const char *schedule, int rounds)
 {
-    jot_Config config = {.backend = backend, .target = target, .schedule = schedule, .cache_dir = ""};
+    jot_Config config = {
+        .backend = backend, .target = target, .schedule = schedule, .cache_dir = ""};
     Draw d = {20261126};
     jot_Ctx *c = jot_open(&config);
     char what[64];
@@ -193,22 +198,21 @@ test_values(const char *backend, const char *target, const char *schedule, int r
     jot_close(c);
 }
 
-/* ---- which dtype, which instruction ----------------------------------------------------------- */
+/* ---- which dtype, which instruction -------------------------------------------------------- */
 
 /* Terms of a sum, the least of which is `lo` and there are k of, fit 32 bits up to `last`. */
 static void
 test_narrow(void)
 {
     static const struct { jot_DType a, b; int64_t last; } cases[] = {
-        {JOT_I8, JOT_I8, 131071}, {JOT_U8, JOT_I8, 65793}, {JOT_U8, JOT_U8, 33025}, {JOT_I16, JOT_I8, 511},
-        {JOT_BOOL, JOT_I16, 65536},
+        {JOT_I8, JOT_I8, 131071}, {JOT_U8, JOT_I8, 65793},    {JOT_U8, JOT_U8, 33025},
+        {JOT_I16, JOT_I8, 511},   {JOT_BOOL, JOT_I16, 65536},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int more = 0; more < 2; more++) {
-            jot_Config config = {.backend = "interp", .dump = "k"};
+            jot_Config config = {.backend = "tcc", .dump = "k"};
             jot_Ctx *c;
 
-            config.backend = "tcc";
             config.hooks.log = keep_log;
             nlogged = 0;
             c = jot_open(&config);
@@ -220,8 +224,8 @@ test_narrow(void)
             jot_Var a = jot_param(c, cases[i].a, JOT_SHAPE(2, cases[i].last + more), NULL);
             jot_Var b = jot_param(c, cases[i].b, JOT_SHAPE(cases[i].last + more, 2), NULL);
             CHECK(jot_data(jot_matmul(a, b)) != NULL, "%s", jot_message(c));
-            CHECK((strstr(logged, "= i32 reduce add") != NULL) == !more, "case %d, %d more:\n%s", (int)i,
-                  more, logged);
+            CHECK((strstr(logged, "= i32 reduce add") != NULL) == !more, "case %d, %d more:\n%s",
+                  (int)i, more, logged);
             jot_close(c);
         }
 }

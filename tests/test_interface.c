@@ -1,8 +1,8 @@
 /* tests/test_interface.c - what the interface promises apart from its operators: structures of
  * other versions, a configuration against the environment, what jot_open may not do when it is told
- * so, lists, accessors, positions that are looked at, a tensor as text.
+ * so, lists, dimensions that stay, accessors, positions that are looked at, a tensor as text.
  *
- * Guards: config.c, core.c, print.c, ops/user/check.c, plan/eval.c. */
+ * Guards: config.c, core.c, ops/reduce_dims.c, print.c, ops/user/check.c, plan/eval.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -301,6 +301,58 @@ check_lists(jot_Ctx *c)
     CHECK(!jot_ok(jot_none()) && !jot_none().ctx, "none");
 }
 
+static bool
+shape_is(jot_Var v, jot_Ints shape)
+{
+    bool same = jot_rank(v) == shape.n;
+
+    for (int k = 0; same && k < shape.n; k++)
+        same = jot_extent(v, k) == shape.v[k];
+    return same;
+}
+
+/* Positions and medians over several dimensions, which stay if they are asked to. */
+static void
+check_kept(jot_Ctx *c)
+{
+    static const float v[12] = {3, 1, 4, 1, 5, 9, 2, 6, 5, 8, 9, 7};
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2, 3, 2), v), y;
+    const int64_t *at;
+
+    y = jot_argmax(x, JOT_DIMS(2, 0)); /* of (dim 0, dim 2), row by row */
+    at = jot_data_i64(y);
+    CHECK(at && shape_is(y, JOT_SHAPE(3)) && at[0] == 3 && at[1] == 3 && at[2] == 1,
+          "%s", jot_message(c));
+    y = jot_argmax(x, JOT_KEEP(0, 2));
+    CHECK(shape_is(y, JOT_SHAPE(1, 3, 1)) && jot_data_i64(y)[2] == 1, "%s", jot_message(c));
+    y = jot_argmin(x, JOT_KEEP(1));
+    CHECK(shape_is(y, JOT_SHAPE(2, 1, 2)) && jot_data_i64(y)[3] == 0, "%s", jot_message(c));
+    CHECK(jot_item_int(jot_argmin(x, JOT_ALL_DIMS)) == 1
+          && shape_is(jot_argmax(x, JOT_KEEP_ALL), JOT_SHAPE(1, 1, 1))
+          && jot_item_int(jot_argmax(x, JOT_KEEP_ALL)) == 5, "%s", jot_message(c));
+    CHECK(shape_is(jot_argmax(x, JOT_DIMS()), JOT_SHAPE(2, 3, 2))
+          && jot_item_int(jot_argmax(jot_scalar(c, JOT_F32, 2), JOT_ALL_DIMS)) == 0, "%s",
+          jot_message(c));
+    CHECK(shape_is(jot_variance(x, JOT_KEEP(1)), JOT_SHAPE(2, 1, 2))
+          && shape_is(jot_std(x, JOT_KEEP(-1), 1), JOT_SHAPE(2, 3, 1))
+          && shape_is(jot_vector_norm(x, JOT_KEEP(0, 1), 2), JOT_SHAPE(1, 1, 2))
+          && shape_is(jot_logsumexp(x, JOT_DIMS(0, 1)), JOT_SHAPE(2)), "%s", jot_message(c));
+    y = jot_median(x, JOT_KEEP(0, 2));
+    CHECK(shape_is(y, JOT_SHAPE(1, 3, 1)) && jot_data_f32(y)[0] == 2 && jot_data_f32(y)[1] == 4
+          && jot_data_f32(y)[2] == 7, "%s", jot_message(c));
+    CHECK(jot_item(jot_median(x, JOT_ALL_DIMS)) == 5
+          && jot_item(jot_quantile(x, JOT_KEEP_ALL, 1)) == 9, "%s", jot_message(c));
+    CHECK(!jot_ok(jot_argmax(x, JOT_DIMS(1, -2))) && jot_error(c) == JOT_ERANGE
+          && !strcmp(jot_message(c), "argmax: dimension 1 is given twice"), "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_ok(jot_median(x, JOT_DIMS(1, -2))) && jot_error(c) == JOT_ERANGE
+          && strstr(jot_message(c), "given twice"), "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_ok(jot_argmax(jot_zeros(c, JOT_F32, JOT_SHAPE(2, 0)), JOT_ALL_DIMS))
+          && jot_error(c) == JOT_ESHAPE, "%s", jot_message(c));
+    jot_clear(c);
+}
+
 static void
 check_accessors(jot_Ctx *c)
 {
@@ -506,6 +558,7 @@ main(void)
     config.backend = "interp";
     c = jot_open(&config);
     check_lists(c);
+    check_kept(c);
     check_accessors(c);
     check_print(c);
     jot_close(c);

@@ -104,9 +104,18 @@ compositions(jot_Ctx *c, jot_Var x)
     CHECK(!jot_error(c), "%s", jot_message(c));
 }
 
+static bool
+nothing(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
+{
+    (void)user, (void)x, (void)y, (void)dy, (void)dx;
+    return false;
+}
+
 static void
 variables(jot_Ctx *c, jot_Var x)
 {
+    const jot_Vmap axes = {no_ints, {0, NULL}, false}, same = {{1, (const int64_t[]){JOT_UNBATCHED}},
+                                                               {0, NULL}, false};
     jot_Var out[2], y = jot_sum(x, JOT_ALL_DIMS);
     jot_Func f;
 
@@ -116,6 +125,17 @@ variables(jot_Ctx *c, jot_Var x)
     refused(c, jot_vjp(no_vars, JOT_VARS(y, y), JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y, y), no_vars, JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y), JOT_VARS(y), no_vars, out), "vjp");
+    refused(c, jot_jvp(no_vars, JOT_VARS(x), JOT_VARS(x), out), "jvp");
+    refused(c, jot_jvp(JOT_VARS(y), no_vars, JOT_VARS(x, x), out), "jvp");
+    refused(c, jot_jvp(JOT_VARS(y), JOT_VARS(x, x), no_vars, out), "jvp");
+    refused(c, jot_vmap(no_vars, JOT_VARS(x), JOT_VARS(x), &same, out), "vmap");
+    refused(c, jot_vmap(JOT_VARS(y), no_vars, JOT_VARS(x, x), NULL, out), "vmap");
+    refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x, y), no_vars, NULL, out), "vmap");
+    refused(c, jot_vmap(JOT_VARS(y), JOT_VARS(x, y), JOT_VARS(x, y), &axes, out), "vmap");
+    refused(c, jot_custom_grad(no_vars, JOT_VARS(x), nothing, NULL, out), "custom_grad");
+    refused(c, jot_custom_grad(JOT_VARS(y), no_vars, nothing, NULL, out), "custom_grad");
+    refused(c, jot_checkpoint(no_vars, JOT_VARS(x), out), "checkpoint");
+    refused(c, jot_checkpoint(JOT_VARS(y), no_vars, out), "checkpoint");
     refused(c, jot_grad(y, jot_vars(2, NULL), out), "grad");
     refused(c, jot_func_ok(jot_compile(c, no_vars, JOT_VARS(y))), "compile");
     refused(c, jot_func_ok(jot_compile(c, JOT_VARS(x), no_vars)), "compile");

@@ -137,6 +137,16 @@ test_grammar(void)
           "else 0 by % %");
     SHOWS(jot_reindex_ex(x, JOT_SHAPE(4), JOT_INDEX("@e0(i0)"), JOT_NONE_STRS, 0, JOT_VARS(e)),
           "f64 (4) reindex % [@e0(i0)] if -i0 + 2 >= 0 else 0 by %");
+    /* an index that is itself a map is read through, where it is inside of both */
+    jot_Var rows = jot_broadcast(e, JOT_SHAPE(3, 4), JOT_INTS(1));
+    SHOWS(jot_reindex_ex(x, JOT_SHAPE(4, 3), JOT_INDEX("@e0(i1, i0)"), JOT_NONE_STRS, 0,
+                         JOT_VARS(rows)), "f64 (4, 3) reindex % [@e0(i1)] else 0 by %");
+    SHOWS(jot_reindex_ex(x, JOT_SHAPE(4), JOT_INDEX("@e0(0, i0)"), JOT_NONE_STRS, 0,
+                         JOT_VARS(jot_transpose(jot_flip(rows, JOT_INTS(0)), JOT_INTS(0, 1)))),
+          "f64 (4) reindex % [@e0(2)] else 0 by %");
+    SHOWS(jot_reindex_ex(x, JOT_SHAPE(5), JOT_INDEX("@e0(i0)"), JOT_NONE_STRS, 0,
+                         JOT_VARS(jot_pad(e, JOT_INTS(1), JOT_INTS(1), 0))),
+          "f64 (5) reindex % [@e0(i0)] else 0 by %");
     e = jot_zeros(c, JOT_I64, JOT_SHAPE(0)); /* an extent that happens to be 0 divides to 0 */
     CHECK(jot_ok(jot_reindex_ex(x, JOT_SHAPE(4), JOT_INDEX("i0/e0s0 + i0 % e0s0"), JOT_NONE_STRS, 0,
                                 JOT_VARS(e))), "%s", jot_message(c));

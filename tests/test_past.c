@@ -1,6 +1,7 @@
 /* tests/test_past.c - gradients by expressions that simplification went past (ops/grad/past.c):
  * drawn programs of maps, sums and element-wise operators; the gradient by each variable in them,
- * one at a time and all at once, is that of the same program built as it was called, or refused.
+ * one at a time and all at once, is that of the same program built as it was called, or refused,
+ * and so is the tangent.
  * Numbers are small and whole, so values agree to the bit.
  *
  *     test_past N FIRST    N programs, from seed FIRST on
@@ -134,6 +135,21 @@ same(jot_Var a, jot_Var b)
     return ok;
 }
 
+/* The tangent of z along whole numbers is what the gradients g[0] .. by v[0] .. say. */
+static void
+check_tangent(uint32_t seed, jot_Var z, int n, const jot_Var *v, const jot_Var *g)
+{
+    jot_Var dv[VARS], dz, sum = jot_scalar(z.ctx, JOT_F64, 0);
+
+    for (int k = 0; k < n; k++) {
+        dv[k] = like(z.ctx, v[k]);
+        sum = jot_add(sum, jot_sum(jot_mul(dv[k], g[k]), JOT_ALL_DIMS));
+    }
+    CHECK(jot_jvp(JOT_VARS(z), jot_vars(n, v), jot_vars(n, dv), &dz) && same(dz, sum),
+          "seed %u, tangent of %d: %g, %g: %s", seed, n, jot_item(dz), jot_item(sum),
+          jot_message(z.ctx));
+}
+
 static int refused, answered;
 
 static void
@@ -160,10 +176,12 @@ check_program(uint32_t seed, bool run_first)
         }
         answered++;
         CHECK(same(want[k], got[k]), "seed %u: by variable %d", seed, k);
+        check_tangent(seed, z, 1, &b.v[k], &got[k]);
     }
     CHECK(jot_grad(z, jot_vars(VARS, b.v), got), "seed %u: %s", seed, jot_message(s));
     for (int k = 0; k < VARS; k++)
         CHECK(same(want[k], got[k]), "seed %u: by variable %d among all", seed, k);
+    check_tangent(seed, z, VARS, b.v, got);
     jot_close(c);
     jot_close(s);
 }

@@ -3,6 +3,7 @@
  *
  * Guards: nn/optim.c, nn/train.c. */
 #include "nn.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include <math.h>
 #include <string.h>
@@ -181,6 +182,48 @@ check_clipping(const char *backend)
     jot_close(c);
 }
 
+/* With the n-th allocation refused, for every n: all gradients are clipped, or the caller's array
+ * is as it was, and nothing is left behind. */
+static void
+check_clipping_refused(bool norm)
+{
+    enum { GRADS = 40 };
+    long n = 0, failures = 0;
+    bool done = false;
+
+    while (!done) {
+        Heap heap = {0};
+        jot_Config config = {.backend = "interp", .cache_dir = "", .give_back = 1};
+        jot_Var g[GRADS], was[GRADS];
+        uint32_t slots;
+        jot_Ctx *c;
+        bool ok;
+
+        config.hooks.realloc = heap_realloc;
+        config.hooks.ud = &heap;
+        c = jot_open(&config);
+        for (int k = 0; k < GRADS; k++)
+            was[k] = g[k] = jot_param_of(jot_full(c, JOT_F32, JOT_SHAPE(2), k));
+        jot_run(c, JOT_NONE_VARS);
+        slots = jot_stats(c).live_slots;
+        heap.countdown = ++n;
+        ok = norm ? jot_ok(jot_clip_grad_norm(jot_vars(GRADS, g), 1, g))
+                  : jot_clip_grad_value(jot_vars(GRADS, g), 1, g);
+        done = heap.countdown > 0;
+        heap.countdown = 0;
+        CHECK(ok == !jot_error(c) && (ok || jot_error(c) == JOT_EMEM), "%ld: %s", n,
+              jot_message(c));
+        CHECK(ok ? jot_ok(g[GRADS - 1]) && g[0].slot != was[0].slot : !memcmp(g, was, sizeof g),
+              "%ld: the caller's array", n);
+        CHECK(jot_stats(c).live_slots == slots + (ok ? GRADS + norm : 0), "%ld: %u handles, were %u",
+              n, jot_stats(c).live_slots, slots);
+        failures += !ok;
+        jot_close(c);
+        CHECK(heap.live == 0, "%ld: %zu bytes left", n, heap.live);
+    }
+    CHECK(failures > 3, "%ld failures", failures);
+}
+
 static void
 check_averages(const char *backend)
 {
@@ -300,6 +343,8 @@ main(void)
         check_averages(backends[b]);
         check_checking(backends[b]);
     }
+    check_clipping_refused(true);
+    check_clipping_refused(false);
     check_launch();
     check_rates();
     check_refused();

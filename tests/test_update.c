@@ -1,6 +1,6 @@
-/* test_update.c - a part of a variable becomes another one: against a loop, drawn shapes and places,
- * also outside; gradients to second order; a cache that grows: one plan, one kernel, in place, as a
- * compiled function too; wrong arguments.
+/* test_update.c - a part of a variable becomes another one: against a loop, drawn shapes and
+ * places, also outside; gradients to second order; a cache that grows: one plan, one kernel, in
+ * place, as a compiled function too; wrong arguments.
  *
  * Guards: nn/update.c. */
 #include "core.h"
@@ -19,7 +19,8 @@ draw(int64_t lo, int64_t hi)
 }
 
 static void
-naive(int rank, const int64_t *ext, const int64_t *part, const int64_t *start, const float *value, float *x)
+naive(int rank, const int64_t *ext, const int64_t *part, const int64_t *start, const float *value,
+      float *x)
 {
     int64_t n = 1;
     for (int d = 0; d < rank; d++)
@@ -61,14 +62,15 @@ test_drawn(jot_Ctx *c, const char *backend, int rounds)
         jot_push(c);
         jot_Var a = jot_array(c, JOT_F32, jot_ints(rank, ext), x);
         jot_Var v = jot_array(c, JOT_F32, jot_ints(rank, part), value);
-        jot_Var y = outside ? jot_update_slice_at(a, jot_array(c, JOT_I64, JOT_SHAPE(rank), start), v)
-                            : jot_update_slice(a, jot_ints(rank, start), v);
+        jot_Var y = outside
+                        ? jot_update_slice_at(a, jot_array(c, JOT_I64, JOT_SHAPE(rank), start), v)
+                        : jot_update_slice(a, jot_ints(rank, start), v);
         const float *got = jot_data(y);
         naive(rank, ext, part, start, value, x);
         for (int64_t i = 0; got && i < n; i++)
             bad += got[i] != x[i];
-        CHECK(got && !bad, "%s, round %d: %lld of %lld; %s", backend, round, (long long)bad, (long long)n,
-              jot_message(c));
+        CHECK(got && !bad, "%s, round %d: %lld of %lld; %s", backend, round, (long long)bad,
+              (long long)n, jot_message(c));
         jot_pop(c);
     }
 }
@@ -86,7 +88,8 @@ inner_gradient(void *user, jot_Vars in)
 {
     jot_Var g[2];
     jot_grad(jot_sum(inner(user, in), JOT_ALL_DIMS), in, g);
-    return jot_concat(JOT_VARS(jot_reshape(g[0], JOT_SHAPE(-1)), jot_reshape(g[1], JOT_SHAPE(-1))), 0);
+    return jot_concat(JOT_VARS(jot_reshape(g[0], JOT_SHAPE(-1)), jot_reshape(g[1], JOT_SHAPE(-1))),
+                      0);
 }
 
 static void
@@ -95,7 +98,8 @@ test_gradients(jot_Ctx *c)
     double v[16];
     for (int i = 0; i < 16; i++)
         v[i] = 0.3 + 0.1 * i;
-    jot_Vars in = JOT_VARS(jot_param(c, JOT_F64, JOT_SHAPE(3, 4), v), jot_param(c, JOT_F64, JOT_SHAPE(2, 2), v));
+    jot_Vars in = JOT_VARS(jot_param(c, JOT_F64, JOT_SHAPE(3, 4), v),
+                           jot_param(c, JOT_F64, JOT_SHAPE(2, 2), v));
     CHECK(jot_grad_check(inner, NULL, in, 1e-4, 1e-6), "%s", jot_message(c));
     CHECK(jot_grad_check(inner_gradient, NULL, in, 1e-4, 1e-6), "%s", jot_message(c));
 }
@@ -120,10 +124,12 @@ test_cache(jot_Ctx *c)
     }
     after = jot_stats(c);
     CHECK(after.plans == before.plans, "%d plans more", (int)(after.plans - before.plans));
-    CHECK(after.in_place - before.in_place == ROWS - 2, "%d in place", (int)(after.in_place - before.in_place));
+    CHECK(after.in_place - before.in_place == ROWS - 2, "%d in place",
+          (int)(after.in_place - before.in_place));
     CHECK(after.kernels_run - before.kernels_run == ROWS - 2, "%d kernels",
           (int)(after.kernels_run - before.kernels_run));
-    CHECK(after.live_nbytes == before.live_nbytes, "%zu bytes, then %zu", before.live_nbytes, after.live_nbytes);
+    CHECK(after.live_nbytes == before.live_nbytes, "%zu bytes, then %zu", before.live_nbytes,
+          after.live_nbytes);
     const float *got = jot_data(cache);
     for (int i = 0; got && i < ROWS * WIDE; i++)
         bad += got[i] != 0.5f + (float)(i % WIDE);
@@ -134,7 +140,8 @@ static void
 test_compiled(jot_Ctx *c)
 {
     jot_Var cache = jot_param(c, JOT_F32, JOT_SHAPE(8, 3), NULL);
-    jot_Var row = jot_array(c, JOT_F32, JOT_SHAPE(1, 3), NULL), at = jot_array(c, JOT_I64, JOT_SHAPE(2), NULL);
+    jot_Var row = jot_array(c, JOT_F32, JOT_SHAPE(1, 3), NULL),
+            at = jot_array(c, JOT_I64, JOT_SHAPE(2), NULL);
     CHECK(jot_assign(cache, jot_update_slice_at(cache, at, row)), "%s", jot_message(c));
     jot_Var sum = jot_sum(cache, JOT_DIMS(0));
     jot_Func f = jot_compile(c, JOT_VARS(row, at), JOT_VARS(sum));
@@ -146,7 +153,8 @@ test_compiled(jot_Ctx *c)
                        JOT_OUTS(JOT_OUT(total, sizeof total))), "%s", jot_message(c));
         for (int i = 0; i < 3; i++)
             want[i] += step < 8 ? in[i] : 0;
-        CHECK(!memcmp(total, want, sizeof want), "step %d: %g %g %g", step, total[0], total[1], total[2]);
+        CHECK(!memcmp(total, want, sizeof want), "step %d: %g %g %g", step, total[0], total[1],
+              total[2]);
     }
 }
 
@@ -154,7 +162,8 @@ static void
 refused(jot_Var v, jot_Status status, const char *a, const char *b)
 {
     jot_Ctx *c = v.ctx;
-    CHECK(!jot_ok(v) && jot_error(c) == status && strstr(jot_message(c), a) && strstr(jot_message(c), b),
+    CHECK(!jot_ok(v) && jot_error(c) == status && strstr(jot_message(c), a) &&
+              strstr(jot_message(c), b),
           "\"%s .. %s\" asked: %s", a, b, jot_message(c));
     jot_clear(c);
 }
@@ -162,20 +171,26 @@ refused(jot_Var v, jot_Status status, const char *a, const char *b)
 static void
 test_refused(jot_Ctx *c)
 {
-    jot_Var x = jot_ones(c, JOT_F32, JOT_SHAPE(3, 4)), v = jot_ones(c, JOT_F32, JOT_SHAPE(2, 2)), none = {c, 0, 0};
+    jot_Var x = jot_ones(c, JOT_F32, JOT_SHAPE(3, 4)), v = jot_ones(c, JOT_F32, JOT_SHAPE(2, 2)),
+            none = {c, 0, 0};
     jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(3), NULL);
-    refused(jot_update_slice(x, JOT_INTS(2, 0), v), JOT_ERANGE, "update_slice: start: 0..1 asked (dimension 0)", "2 found");
-    refused(jot_update_slice(x, JOT_INTS(0, -1), v), JOT_ERANGE, "0..2 asked (dimension 1)", "-1 found");
+    refused(jot_update_slice(x, JOT_INTS(2, 0), v), JOT_ERANGE,
+            "update_slice: start: 0..1 asked (dimension 0)", "2 found");
+    refused(jot_update_slice(x, JOT_INTS(0, -1), v), JOT_ERANGE, "0..2 asked (dimension 1)",
+            "-1 found");
     refused(jot_update_slice(x, jot_ints(2, NULL), v), JOT_EUSE, "update_slice: start", "NULL");
     refused(jot_update_slice(x, JOT_INTS(0), v), JOT_ERANGE, "start: 2 numbers asked", "1 found");
-    refused(jot_update_slice(v, JOT_INTS(0, 0), x), JOT_ESHAPE, "value: extent of at most 2 asked", "3 found");
+    refused(jot_update_slice(v, JOT_INTS(0, 0), x), JOT_ESHAPE, "value: extent of at most 2 asked",
+            "3 found");
     refused(jot_update_slice(x, JOT_INTS(0, 0), p), JOT_ESHAPE, "value: rank 2 asked", "1 found");
     refused(jot_update_slice(x, JOT_INTS(0, 0), none), JOT_EHANDLE, "update_slice", "value");
     refused(jot_update_slice_at(x, p, v), JOT_EDTYPE, "update_slice_at: start", "f32");
-    refused(jot_update_slice_at(x, jot_ones(c, JOT_I32, JOT_SHAPE(3)), v), JOT_ESHAPE, "start: (2) asked", "(3) found");
+    refused(jot_update_slice_at(x, jot_ones(c, JOT_I32, JOT_SHAPE(3)), v), JOT_ESHAPE,
+            "start: (2) asked", "(3) found");
     CHECK(!jot_assign_slice(p, JOT_INTS(2), jot_ones(c, JOT_F32, JOT_SHAPE(2))), "outside");
     jot_clear(c);
-    CHECK(jot_assign_slice(p, JOT_INTS(1), jot_ones(c, JOT_I32, JOT_SHAPE(2))) && jot_item(jot_sum(p, JOT_ALL_DIMS)) == 2,
+    CHECK(jot_assign_slice(p, JOT_INTS(1), jot_ones(c, JOT_I32, JOT_SHAPE(2))) &&
+              jot_item(jot_sum(p, JOT_ALL_DIMS)) == 2,
           "%s", jot_message(c));
 }
 

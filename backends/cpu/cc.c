@@ -259,10 +259,11 @@ cc_unload(Backend *backend, jot_Ctx *ctx, void *module)
     jot_library_close(ctx, module);
 }
 
-/* Load an object and find the functions. */
+/* Load an object and find the functions. What is opened once more under its name is what is loaded,
+ * until it is closed as often. */
 static bool
-cc_load(jot_Ctx *ctx, const char *path, const char *what, const char *from, KernelSym *sym, int n,
-        void **module)
+cc_load(jot_Ctx *ctx, const CcState *cc, const char *path, const char *what, const char *from,
+        KernelSym *sym, int n, void **module)
 {
     void *handle = jot_library_open(&path, 1);
     int i;
@@ -277,6 +278,8 @@ cc_load(jot_Ctx *ctx, const char *path, const char *what, const char *from, Kern
         return jot_fail(ctx, JOT_ECOMPILE, "%s: no function %s in the compiled kernel\n%s", what,
                         sym[i].name, from);
     }
+    for (i = 1; i < cc->jobs; i++)
+        (void)jot_library_open(&path, 1);
     *module = handle;
     return true;
 }
@@ -335,11 +338,11 @@ cc_keep_kernels(jot_Ctx *ctx, CcState *cc, Bytes text, const KernelSym *sym, int
 }
 
 static bool
-cc_load_memory(jot_Ctx *ctx, Bytes object, KernelSym *sym, int n, void **module)
+cc_load_memory(jot_Ctx *ctx, const CcState *cc, Bytes object, KernelSym *sym, int n, void **module)
 {
     char path[600];
     int fd = jot_library_memory(object, path, sizeof path);
-    bool ok = fd >= 0 && cc_load(ctx, path, "memory", path, sym, n, module);
+    bool ok = fd >= 0 && cc_load(ctx, cc, path, "memory", path, sym, n, module);
 
     if (fd >= 0)
         close(fd);
@@ -348,14 +351,15 @@ cc_load_memory(jot_Ctx *ctx, Bytes object, KernelSym *sym, int n, void **module)
 
 /* Where no file for temporaries may be run (a file system mounted noexec), one in memory may. */
 static bool
-cc_load_again(jot_Ctx *ctx, const char *path, KernelSym *sym, int n, void **module)
+cc_load_again(jot_Ctx *ctx, const CcState *cc, const char *path, KernelSym *sym, int n,
+              void **module)
 {
     Bytes object;
     bool ok;
 
     if (!jot_host_read(ctx, path, SIZE_MAX, &object))
         return false;
-    ok = cc_load_memory(ctx, object, sym, n, module);
+    ok = cc_load_memory(ctx, cc, object, sym, n, module);
     jot_bytes_free(ctx, &object);
     return ok;
 }
@@ -377,8 +381,8 @@ cc_load_new(jot_Ctx *ctx, const CcState *cc, const char *path, const char *what,
     if (!jot_library_whole(path))
         ok = jot_fail(ctx, JOT_EDEVICE, "%s: the C compiler left a part of an object and said that "
                       "all went well\ncommand: %s", what, from);
-    else if (!(ok = cc_load(ctx, path, what, from, sym, n, module))
-             && (ok = cc_load_again(ctx, path, sym, n, module)) && !before) {
+    else if (!(ok = cc_load(ctx, cc, path, what, from, sym, n, module))
+             && (ok = cc_load_again(ctx, cc, path, sym, n, module)) && !before) {
         ctx->status = JOT_OK;
         ctx->message[0] = 0;
     }
@@ -440,7 +444,7 @@ static CcResult
 cc_compile_linked(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, int low, KernelSym *sym,
                   int n, void **module)
 {
-    int kind = jot_cc_kind(cc, text) | low;
+    int kind = jot_cc_kind(text) | (cc->libraries ? CC_LIBRARIES : 0) | low;
     Attempt before = jot_attempt(ctx);
     CcResult result = cc_compile_way(ctx, cc, what, text, kind, sym, n, module);
 
@@ -454,21 +458,22 @@ cc_compile_linked(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, int l
 }
 
 /* A compiler that does not come to an end with a text, as some do not with loops that they unroll
- * and join again, may with -O1. What it did not manage is not tried again in this context. */
+ * and join again, may with -O1: of several jobs' text the one that it is about. What it did not
+ * manage is not tried again in this context. */
 static bool
 cc_compile_new(jot_Ctx *ctx, CcState *cc, const char *what, Bytes text, KernelSym *sym, int n,
                void **module)
 {
     uint64_t hash = jot_hash(0, text.p, text.n);
-    int ways = hung_ways(cc->hung, hash);
+    int ways = hung_ways(cc->hung, hash), most = cc->jobs > 1 ? 1 : 2;
     CcResult result = CC_ENDLESS;
 
-    for (; ways < 2 && result == CC_ENDLESS; ways++) {
+    for (; ways < most && result == CC_ENDLESS; ways++) {
         result = cc_compile_linked(ctx, cc, what, text, ways ? CC_LOW : 0, sym, n, module);
         if (result != CC_ENDLESS)
             break;
         hung_note(cc->hung, hash, ways + 1);
-        if (!ways)
+        if (ways + 1 < most)
             jot_host_log(ctx, "jot: %s: the C compiler did not come to an end in %g s: "
                          "-O1 instead\n", what, cc->seconds);
     }
@@ -488,11 +493,11 @@ cc_load_cached(jot_Ctx *ctx, CcState *cc, Bytes object, KernelSym *sym, int n, v
     bool ok;
 
     memcpy(old, ctx->message, sizeof old);
-    ok = cc_load_memory(ctx, object, sym, n, module);
+    ok = cc_load_memory(ctx, cc, object, sym, n, module);
     while (!ok && jot_cc_work(ctx, cc, &work)) {
         jot_work_path(&work, WORK_OBJECT, path, sizeof path);
         ok = jot_host_write(path, object.p, object.n)
-          && cc_load(ctx, path, "cache", path, sym, n, module);
+          && cc_load(ctx, cc, path, "cache", path, sym, n, module);
         jot_work_close(&work);
     }
     ctx->status = status; /* compiling anew answers, so this was no failure of the context's */

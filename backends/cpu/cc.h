@@ -27,6 +27,7 @@ typedef struct {
     bool swept;            /* what killed programs left was looked for */
     bool libraries;        /* objects do not link, or load, without any */
     CcHung *hung, own;     /* own: where nobody else compiles for the context */
+    int jobs;              /* whose kernels are in one text: each unloads what is loaded */
 } CcState;
 
 /* Most that a compiler may take, to say its version and to compile, unless JOT_CC_SECONDS says it:
@@ -37,7 +38,7 @@ enum { CC_ASK_SECONDS = 20, CC_SECONDS = 600 };
  * a shell takes. */
 enum { CC_ARGUMENTS = 40 };
 enum { CC_VECTORS = 1, CC_LIBRARIES = 2, CC_KINDS = 4, CC_LOW = 4 }; /* low: -O1 */
-JOT_FN int jot_cc_kind(const CcState *cc, Bytes text);
+JOT_FN int jot_cc_kind(Bytes text);
 JOT_FN void jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,
                            const char *to);
 JOT_FN void jot_cc_command_text(const char **argv, Text *text);

@@ -1,242 +1,36 @@
-/* backends/cpu/jobs.c - compiling beside the program: threads that hand texts to the cc backend
- * while the program runs on.
+/* backends/cpu/jobs.c - compiling beside the program: texts wait in a queue while the program
+ * runs on, and are looked for when they may be done.
  *
  *     program   start: text, names --> queue               look: done? --> functions
- *     worker                           takes the first --> cc ... dlopen --> done
+ *     workers   (workers.c)            take what waits --> cc ... dlopen --> done
  *
- * A worker has a context of its own (malloc's memory, a log that is kept, a copy of the variables
- * of the environment that cc needs): nothing of the program's context is touched beside the
- * program. What a job brings, its messages and statistics too, is handed over when the program
- * looks.
+ * What a job brings, its messages and statistics too, is handed over when the program looks.
  *
  * Two workers run two compilers on two cores. Closing ends the compilers that still run: what they
  * had not finished is compiled again next time.
  *
- * Read before: backends/host/host.h, cc.c. After: backends/cpu/cpu.c. */
+ * Read before: backends/cpu/jobs.h, workers.c. After: backends/cpu/cpu.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif
-#include "backends/cpu/cc.h"
+#include "backends/cpu/jobs.h"
 #ifndef JOT_NO_HOST
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-enum { JOBS_WORKERS = 4 };
-#define JOBS_START 0.04         /* seconds of a compiler that has little to do */
-#define JOBS_BYTE 6e-6          /* ... for each byte of text: the guess before the first one */
-
-typedef enum { QUEUED, RUNNING, ENDED } JobStage;
-typedef struct Job Job;
-struct Job {
-    CompileJob job;             /* first: what the plan sees */
-    Job *next;
-    size_t nbytes;              /* of this block: job, symbols, names, texts */
-    JobStage stage;
-    bool dropped, told;         /* nobody wants it; its messages were handed over */
-    const char *what, *text;
-    size_t text_nbytes;
-    KernelSym *sym;
-    int n;
-    void *module;
-    double began;
-    jot_Stats stats;
-    char *log;                  /* in malloc's memory */
-    char message[1024];
-};
-
-static const char *const jobs_names[] = {
-    "PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR", "JOT_CC_SECONDS"
-};
-enum { JOBS_NAMES = sizeof jobs_names / sizeof *jobs_names };
-
-typedef struct {
-    Jobs *jobs;
-    pthread_t thread;
-    HostChild *child;
-} JobsWorker;
-
-struct Jobs {
-    pthread_mutex_t lock;
-    pthread_cond_t work, done;
-    Job *first;                 /* all that were started and not freed, the oldest first */
-    int wanted, started;
-    bool quit;
-    double byte;                /* seconds per byte, learned */
-    const char *env[JOBS_NAMES], *cc, *cache_dir, *target; /* copies, in strings */
-    int lanes;
-    Arena strings;
-    CcHung hung;                /* the workers' */
-    JobsWorker worker[JOBS_WORKERS];
-};
-
-/* ---- a worker's own context --------------------------------------------------------------- */
-
-typedef struct { const Jobs *jobs; char *log; size_t log_nbytes; } JobsWorld;
-
-static const char *
-jobs_getenv(void *ud, const char *name)
+JOT_FN const char *const *
+jot_jobs_names(void)
 {
-    const JobsWorld *world = ud;
-    int i;
+    static const char *const names[JOBS_NAMES] = {
+        "PATH", "HOME", "XDG_CACHE_HOME", "TMPDIR", "JOT_CC_SECONDS"
+    };
 
-    for (i = 0; i < JOBS_NAMES; i++)
-        if (!strcmp(name, jobs_names[i]))
-            return world->jobs->env[i];
-    return NULL;
+    return names;
 }
-
-static void
-jobs_log(void *ud, const char *text, size_t nbytes)
-{
-    JobsWorld *world = ud;
-    char *longer = realloc(world->log, world->log_nbytes + nbytes + 1);
-
-    if (!longer)
-        return;
-    memcpy(longer + world->log_nbytes, text, nbytes);
-    longer[world->log_nbytes + nbytes] = 0;
-    world->log = longer;
-    world->log_nbytes += nbytes;
-}
-
-static jot_Ctx *
-jobs_context(const Jobs *jobs, JobsWorld *world)
-{
-    jot_Ctx *ctx = calloc(1, sizeof *ctx);
-
-    memset(world, 0, sizeof *world);
-    world->jobs = jobs;
-    if (!ctx)
-        return NULL;
-    jot_host_hooks(&ctx->mem.hooks);
-    ctx->mem.hooks.log = jobs_log;
-    ctx->mem.hooks.getenv = jobs_getenv;
-    ctx->mem.hooks.ud = world;
-    ctx->config.cc = jobs->cc;
-    ctx->config.cache_dir = jobs->cache_dir;
-    ctx->config.target = jobs->target;
-    ctx->config.lanes = jobs->lanes;
-    return ctx;
-}
-
-/* ---- workers ------------------------------------------------------------------------------ */
-
-/* The first that waits; NULL: the jobs are closed. Called with the lock. */
-static Job *
-jobs_take(Jobs *jobs)
-{
-    for (;;) {
-        Job *job = jobs->first;
-
-        while (job && job->stage != QUEUED)
-            job = job->next;
-        if (jobs->quit)
-            return NULL;
-        if (job)
-            return job;
-        pthread_cond_wait(&jobs->work, &jobs->lock);
-    }
-}
-
-static bool
-jobs_run(Jobs *jobs, Backend *cc, jot_Ctx *ctx, Job *job, HostChild *child)
-{
-    char why[256];
-
-    if (!cc->state && jot_cc_open(cc, ctx, true, child, why, sizeof why) != JOT_OK)
-        return jot_fail(ctx, JOT_EDEVICE, "%s: %s", job->what, why);
-    ((CcState *)cc->state)->hung = &jobs->hung;
-    return cc->compile(cc, ctx, job->what, job->text, job->text_nbytes, job->sym, job->n,
-                       &job->module);
-}
-
-/* What became of a job, in its record. Called with the lock. */
-static void
-jobs_ended(Jobs *jobs, Job *job, bool ok, jot_Ctx *ctx, JobsWorld *world)
-{
-    double took = jot_host_seconds() - job->began - JOBS_START;
-
-    job->stage = ENDED;
-    job->job.status = ok ? JOT_OK : ctx->status ? ctx->status : JOT_EMEM;
-    snprintf(job->message, sizeof job->message, "%s",
-             ok ? "" : ctx->status ? ctx->message : "compile: out of memory");
-    job->stats = ctx->stats;
-    if (!ok && jobs->quit) { /* it was stopped: nobody's failure */
-        free(world->log);
-        world->log = NULL;
-    }
-    job->log = world->log;
-    world->log = NULL;
-    world->log_nbytes = 0;
-    if (ok && ctx->stats.kernels_compiled && took > 0 && job->text_nbytes > 2000)
-        jobs->byte += 0.5 * (took / (double)job->text_nbytes - jobs->byte);
-    ctx->status = JOT_OK;
-    ctx->mem.failed = false;
-    memset(&ctx->stats, 0, sizeof ctx->stats);
-}
-
-static void *
-jobs_main(void *p)
-{
-    JobsWorker *worker = p;
-    Jobs *jobs = worker->jobs;
-    Backend cc = jot_backend_cc;
-    JobsWorld world;
-    jot_Ctx *ctx = jobs_context(jobs, &world);
-    Job *job;
-
-    pthread_mutex_lock(&jobs->lock);
-    while ((job = jobs_take(jobs)) != NULL) {
-        bool ok;
-
-        job->stage = RUNNING;
-        job->began = jot_host_seconds();
-        pthread_mutex_unlock(&jobs->lock);
-        ok = ctx && jobs_run(jobs, &cc, ctx, job, worker->child);
-        pthread_mutex_lock(&jobs->lock);
-        if (ctx)
-            jobs_ended(jobs, job, ok, ctx, &world);
-        else
-            job->stage = ENDED, job->job.status = JOT_EMEM;
-        pthread_cond_broadcast(&jobs->done);
-    }
-    pthread_mutex_unlock(&jobs->lock);
-    if (cc.state)
-        cc.close(&cc, ctx);
-    free(world.log);
-    free(ctx);
-    return NULL;
-}
-
-/* The host's signals are handled by the host's threads. */
-static void
-jobs_threads(Jobs *jobs)
-{
-    sigset_t all, old;
-
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    while (jobs->started < jobs->wanted) {
-        JobsWorker *worker = &jobs->worker[jobs->started];
-
-        worker->jobs = jobs;
-        worker->child = jot_host_child_new();
-        if (!worker->child || !jot_host_thread(&worker->thread, jobs_main, worker)) {
-            jot_host_child_free(worker->child);
-            jobs->wanted = jobs->started;
-        } else {
-            jobs->started++;
-        }
-    }
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
-}
-
-/* ---- the program's side ------------------------------------------------------------------- */
 
 static const char *
 jobs_copy(Jobs *jobs, const char *s)
@@ -256,7 +50,7 @@ jot_jobs_open(jot_Ctx *ctx)
         return NULL;
     jobs->strings.mem = &ctx->mem;
     for (i = 0; i < JOBS_NAMES; i++)
-        jobs->env[i] = jobs_copy(jobs, jot_host_env(ctx, jobs_names[i]));
+        jobs->env[i] = jobs_copy(jobs, jot_host_env(ctx, jot_jobs_names()[i]));
     jobs->cc = jobs_copy(jobs, jot_cc_wanted(ctx));
     jobs->cache_dir = jobs_copy(jobs, ctx->config.cache_dir);
     jobs->target = jobs_copy(jobs, ctx->config.target);
@@ -376,6 +170,7 @@ job_new(jot_Ctx *ctx, const char *what, const char *text, size_t nbytes, const K
 {
     size_t size = sizeof(Job) + (size_t)n * sizeof *sym + strlen(what) + nbytes + 2;
     char *to;
+    Bytes bytes;
     Job *job;
     int i;
 
@@ -390,7 +185,11 @@ job_new(jot_Ctx *ctx, const char *what, const char *text, size_t nbytes, const K
     to = (char *)(job->sym + n);
     job->what = job_put(&to, what, strlen(what));
     job->text = job_put(&to, text, nbytes);
-    job->text_nbytes = nbytes;
+    job->text_nbytes = job->unit_nbytes = nbytes;
+    job->together = 1;
+    bytes.p = (char *)(uintptr_t)job->text;
+    bytes.n = nbytes;
+    job->kind = jot_cc_kind(bytes);
     for (i = 0; i < n; i++) {
         job->sym[i].name = job_put(&to, sym[i].name, strlen(sym[i].name));
         if (sym[i].text)
@@ -407,7 +206,7 @@ jot_jobs_start(Jobs *jobs, jot_Ctx *ctx, const char *what, const char *text, siz
     Job *job, **link;
 
     if (!jobs->started)
-        jobs_threads(jobs);
+        jot_jobs_threads(jobs);
     job = jobs->started ? job_new(ctx, what, text, nbytes, sym, n) : NULL;
     if (!job)
         return NULL;
@@ -440,7 +239,7 @@ job_left(const Jobs *jobs, const Job *job)
     const Job *j;
 
     for (j = jobs->first; j; j = j->next) {
-        double cost = JOBS_START + (double)j->text_nbytes * jobs->byte;
+        double cost = JOBS_START + (double)j->unit_nbytes * jobs->byte;
 
         if (j->stage == ENDED)
             continue;
@@ -448,7 +247,7 @@ job_left(const Jobs *jobs, const Job *job)
             cost = job_still(cost, now - j->began);
         if (j == job)
             return cost + (j->stage == RUNNING ? 0 : before / jobs->started);
-        before += cost;
+        before += cost / j->together;
     }
     return 0;
 }

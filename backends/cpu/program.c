@@ -25,10 +25,10 @@
  * Without them -O3 has nothing over -O2. The user's lines (ccode/emit/user.c) may need any library;
  * ours call memcpy and memset, which the program has, and what the compiler calls by itself. */
 JOT_FN int
-jot_cc_kind(const CcState *cc, Bytes text)
+jot_cc_kind(Bytes text)
 {
     return (strstr(text.p, "vector_size(") ? CC_VECTORS : 0)
-         | (cc->libraries || strstr(text.p, "#line ") ? CC_LIBRARIES : 0);
+         | (strstr(text.p, "#line ") ? CC_LIBRARIES : 0);
 }
 
 /* No -fwrapv: generated integers wrap through unsigned types, and indices do not wrap. No -w:

@@ -315,6 +315,61 @@ def gan(kind, b=16):
 for k in ("dcgan", "lsgan", "wgan_gp"):
     W[f"gan_{k}_train_b16"] = gan(k)
 
+# --- operators of nn.h one by one ---------------------------------------------------------------
+forward("op_cumsum_rows", lambda: (lambda x: x.cumsum(1), (R(4096, 1024),)))
+forward("op_cumsum_columns", lambda: (lambda x: x.cumsum(0), (R(4096, 1024),)))
+backward("op_cumsum_rows_bwd", lambda: (lambda x: x.cumsum(1), (R(4096, 1024),), (0,)))
+forward("op_sort_4096x1000", lambda: (lambda x: x.sort(1)[0], (R(4096, 1000),)))
+forward("op_topk_4096x1000", lambda: (lambda x: x.topk(10, 1), (R(4096, 1000),)))
+forward("op_scatter_add", lambda: (lambda x, y, i: x.scatter_add(0, i[:, None].expand(8192, 256), y),
+        (R(4096, 256), R(8192, 256), torch.randint(0, 4096, (8192,)))))
+for nm, corners in (("op_resize", False), ("op_resize_corners", True)):
+    forward(nm, lambda corners=corners: (lambda x: F.interpolate(x, size=(112, 112), mode="bilinear", align_corners=corners), (R(8, 64, 56, 56),)))
+forward("op_grid_sample", lambda: (lambda x, g: F.grid_sample(x, g, align_corners=False), (R(8, 64, 56, 56), torch.rand(8, 56, 56, 2) * 2 - 1)))
+forward("op_pad_reflect", lambda: (lambda x: F.pad(x, (1, 1, 1, 1), "reflect"), (R(8, 64, 56, 56),)))
+forward("op_adaptive_pool", lambda: (lambda x: F.adaptive_avg_pool2d(x, 50), (R(8, 64, 112, 112),)))
+for nm, mk in {"op_conv_transpose": lambda: (lambda x, w: F.conv_transpose2d(x, w, None, 2, 1), (R(8, 64, 56, 56), R(64, 32, 4, 4))),
+               "op_conv3d": lambda: (lambda x, w: F.conv3d(x, w, None, 1, 1), (R(2, 16, 16, 28, 28), R(32, 16, 3, 3, 3))),
+               "op_group_norm": lambda: (lambda x, a, b: F.group_norm(x, 8, a, b), (R(8, 64, 56, 56), R(64), R(64))),
+               "op_attention_mask": lambda: (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), (R(8, 8, 256, 64), R(8, 8, 256, 64), R(8, 8, 256, 64), R(8, 1, 256, 256))),
+               "op_cholesky_1024": lambda: (torch.linalg.cholesky, (definite(1, 1024),)),
+               "op_cholesky_64x64": lambda: (torch.linalg.cholesky, (definite(64, 64),)),
+               "op_triangular_1024": lambda: (lambda a, b: torch.linalg.solve_triangular(a, b, upper=False), (definite(1, 1024), R(1, 1024, 1024)))}.items():
+    forward(nm, mk)
+    need = {"op_group_norm": (0, 1, 2), "op_attention_mask": (0, 1, 2)}.get(nm, (0,) if "chol" in nm else (0, 1))
+    backward(nm + "_bwd", lambda mk=mk, need=need: (*mk(), need))
+def definite(count, n):
+    return R(count, n, n) * (0.1 / n) + torch.eye(n)
+def recurrent(make):
+    net = make(H, H)
+    def f(x, h, c, *p):
+        return net(x, (h, c) if make is nn.LSTM else h)[0]
+    return net, f, (R(T, B, H), R(1, B, H), R(1, B, H))
+for nm, make in (("op_lstm", nn.LSTM), ("op_gru", nn.GRU)):
+    forward(nm, lambda make=make: recurrent(make)[1:])
+    def step(make=make):
+        net, f, xs = recurrent(make)
+        r, p = R(T, B, H), list(net.parameters())
+        def run():
+            y = (f(*xs) * r).sum()
+            return y, torch.autograd.grad(y, p)
+        return run
+    W[nm + "_bwd"] = step
+backward("op_ctc_bwd", lambda: (lambda x, t: F.ctc_loss(x.log_softmax(2), t, torch.full((16,), 50), torch.full((16,), 10), reduction="sum"),
+         (R(50, 16, 20), torch.randint(1, 20, (16, 10))), (0,)))
+def adamw():  # of the parameters of a ResNet-50
+    shapes, i = [(64, 3, 7, 7), (64,), (64,)], 64
+    for o, blocks in ((64, 3), (128, 4), (256, 6), (512, 3)):
+        for k in range(blocks):
+            ws = [(o, i, 1, 1), (o, o, 3, 3), (4 * o, o, 1, 1)] + ([(4 * o, i, 1, 1)] if k == 0 else [])
+            shapes += [s for w in ws for s in (w, w[:1], w[:1])]
+            i = 4 * o
+    ps = [R(*s).requires_grad_() for s in shapes + [(1000, 2048), (1000,)]]
+    for p in ps:
+        p.grad = torch.randn_like(p)
+    return torch.optim.AdamW(ps, lr=1e-5, weight_decay=0.01, foreach=True).step
+W["op_adamw_resnet50"] = adamw
+
 # --- small and dynamic: overhead is the work ---------------------------------------------------
 def chain(n):
     def f(x):

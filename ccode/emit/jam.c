@@ -8,6 +8,9 @@
  *                                                       { acc[j..] = acc[j..] + x[i, j..] }
  *                                                       { acc[j..] = acc[j..] + x[i_1, j..] } ...
  *
+ * Where rows compute with their numbers and the sums lie in registers, up to 16 rows all stand
+ * there: what a number decides, as a mask of those that count, is a constant then.
+ *
  * Each element meets its terms in the same order. The rows' only effects are elements at the loop's
  * own place, so no step of one row waits for another place of the row before; what a row computes
  * once is computed before the loop, under names of its own. Rows that are left go one by one.
@@ -18,7 +21,11 @@
  * Read before: ccode/emit/loop.c. After: ccode/emit/statement.c. */
 #include "ccode/emit/print.h"
 
-enum { JAM_OPERATIONS = 16 }; /* of a row's text at most */
+enum {
+    JAM_OPERATIONS = 16, /* of a row's text at most */
+    JAM_LONG = 4,        /* rows of an array that is too long for registers */
+    JAM_ALL = 80         /* operations of all rows, where they go without a loop */
+};
 
 /* The place of an array's elements in the block: one record, or 0xffffffff, where several. */
 static uint32_t
@@ -94,6 +101,16 @@ find_inner(const Printer *p, uint32_t loop)
     return inner && same_steps(code, loop, inner) && own_elements(code, inner) ? inner : 0;
 }
 
+/* Is a row's number a number that it computes with? */
+static bool
+by_number(const Code *code, uint32_t loop)
+{
+    for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next)
+        if (code->inst.v[n].op == C_INDEX)
+            return true;
+    return false;
+}
+
 static void
 print_head(Printer *p, uint32_t loop, int64_t from, int64_t to, int step)
 {
@@ -153,17 +170,21 @@ JOT_FN bool
 jot_print_jammed(Printer *p, uint32_t loop)
 {
     const Inst *in = &p->code->inst.v[loop];
-    int rows = in->c.i < JAM_ROWS ? (int)in->c.i : JAM_ROWS;
-    int64_t whole = rows > 1 ? in->c.i - in->c.i % rows : 0;
     uint32_t mark = p->scope.n, inner;
-    int vectors;
+    int vectors, rows, ops;
+    int64_t whole;
+    bool turns, all;
     size_t from = p->out->n;
-    if (!p->moves || p->jam || in->narg || in->wide || in->independent || whole < 2)
+    if (!p->moves || p->jam || in->narg || in->wide || in->independent || in->c.i < 2)
         return false;
     inner = find_inner(p, loop);
-    vectors = inner ? jot_print_loop_vectors(p, inner) : 0;
-    if (!vectors || vectors * operations(p->code, inner) > JAM_OPERATIONS)
+    vectors = inner ? jot_print_loop_vectors(p, inner, &turns) : 0;
+    ops = inner ? vectors * operations(p->code, inner) : 0;
+    if (!vectors || ops > JAM_OPERATIONS)
         return false;
+    all = !turns && in->c.i <= JAM_ROWS && ops * in->c.i <= JAM_ALL && by_number(p->code, loop);
+    rows = all || in->c.i < JAM_LONG ? (int)in->c.i : JAM_LONG;
+    whole = in->c.i - in->c.i % rows;
     if (!print_rows(p, loop, inner, whole, rows)) {
         p->out->n = from;
         jot_print_close(p, loop, mark);

@@ -364,15 +364,18 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }
 
-/* Vectors of the loop as they stand in the text; 0: it does not go in vectors. */
+/* Vectors of the loop as they stand in the text; 0: it does not go in vectors. *turns: they stand
+ * in a loop. */
 JOT_FN int
-jot_print_loop_vectors(Printer *p, uint32_t n)
+jot_print_loop_vectors(Printer *p, uint32_t n, bool *turns)
 {
     Loop l;
     int vectors = 0;
-    if (loop_plan(p, n, &l))
-        vectors = l.steps < 0 || l.steps > l.unrolled * l.lanes ? 1
-            : (int)((l.steps + l.lanes - 1) / l.lanes);
+    *turns = false;
+    if (loop_plan(p, n, &l)) {
+        *turns = l.steps < 0 || l.steps > l.unrolled * l.lanes;
+        vectors = *turns ? 1 : (int)((l.steps + l.lanes - 1) / l.lanes);
+    }
     unmark(p, n);
     return vectors;
 }

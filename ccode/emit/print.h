@@ -11,7 +11,7 @@ typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number
 
 enum {
     TOGETHER = 4,               /* neighbours that are loaded or stored as vectors, at most */
-    JAM_ROWS = 4, JAM_NAMES = 24
+    JAM_ROWS = 16, JAM_NAMES = 24
 };
 
 typedef struct {
@@ -95,7 +95,7 @@ JOT_FN const char *jot_print_ew_text(const Printer *p, const Inst *in, int *dtyp
 JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
 /* ccode/emit/loop.c: false: it is no loop for vectors, and nothing was printed */
 JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
-JOT_FN int jot_print_loop_vectors(Printer *p, uint32_t n); /* of its text; 0: it is none */
+JOT_FN int jot_print_loop_vectors(Printer *p, uint32_t n, bool *turns); /* 0: it is none */
 JOT_FN int jot_print_lane_nbytes(int dtype);
 /* ccode/emit/jam.c: rows of sums, several at a time; false: nothing was printed */
 JOT_FN bool jot_print_jammed(Printer *p, uint32_t loop);

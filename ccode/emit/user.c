@@ -12,6 +12,9 @@
 #include "ccode/emit.h"
 #include "ops/user/code.h"
 
+#define USER_PARAMETERS \
+    "(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *scratch,\n" \
+    "        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n"
 enum { USER_SHOWN = 48 }; /* bytes of an expression in its name */
 
 /* ---- C types ------------------------------------------------------------------------------ */
@@ -80,9 +83,9 @@ user_extents(Text *out, const char *source, const CodeArg *a)
     }
 }
 
-/* Steps that callers share. */
+/* Steps of one example. */
 static int64_t
-user_count(const CodeSpec *s)
+user_steps(const CodeSpec *s)
 {
     const CodeArg *a = &s->arg[s->parallel ? s->parallel - 1 : 0];
 
@@ -151,18 +154,55 @@ user_done(jot_Ctx *ctx, const Text *out, size_t before)
     return jot_fail_memory(ctx, "code");
 }
 
-/* A call of the host function: it and its user pointer are in ints, so that all have one kernel. */
+/* What is one example's of each array. */
+static void
+user_own(Text *out, const CodeSpec *s)
+{
+    int k;
+
+    jot_text_f(out, "        void *const own[] = {\n");
+    for (k = 0; k < s->inputs + s->outputs; k++)
+        if (s->arg[k].shared)
+            jot_text_f(out, "            buf[%d],\n", k);
+        else
+            jot_text_f(out, "            (char *)buf[%d] + e * %lld,\n", k,
+                       (long long)s->arg[k].nelem
+                           * (long long)jot_dtype_nbytes((jot_DType)s->arg[k].dtype));
+    jot_text_f(out, "        };\n");
+}
+
+/* The function that calls NAME_one for each example that has steps in lo .. hi. */
+static void
+user_examples(Text *out, const CodeSpec *s, const char *fn_name)
+{
+    long long steps = (long long)user_steps(s);
+
+    steps = steps ? steps : 1; /* then nobody calls it */
+    jot_text_f(out, "void %s" USER_PARAMETERS "{\n    for (jot_i64 e = lo / %lld; e * %lld < hi; "
+               "e++) {\n", fn_name, steps, steps);
+    user_own(out, s);
+    jot_text_f(out, "        const jot_i64 from = e * %lld, last = hi - from;\n"
+               "        %s_one(own, ints, scalars, scratch, phase, lo > from ? lo - from : 0,\n"
+               "            last < %lld ? last : %lld);\n    }\n}\n", steps, fn_name, steps, steps);
+}
+
+/* A call of the host function, or one per example, by one thread: it and its user pointer are in
+ * ints, so that all have one kernel. */
 static void
 user_host(Text *out, const CodeSpec *s, const char *fn_name)
 {
     jot_text_f(out,
-               "/* host */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
-               "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n"
+               "/* host */\nvoid %s" USER_PARAMETERS "{\n"
                "    void (*host)(void *, int, void *const *, const jot_Scalar *) =\n"
                "        (void (*)(void *, int, void *const *, const jot_Scalar *))ints[0];\n"
-               "    (void)scratch, (void)phase, (void)lo, (void)hi;\n"
-               "    host((void *)ints[1], %d, buf, scalars);\n}\n",
-               fn_name, s->inputs + s->outputs);
+               "    (void)scratch, (void)phase, (void)lo, (void)hi;\n",
+               fn_name);
+    if (s->lead) {
+        jot_text_f(out, "    for (jot_i64 e = 0; e < %lld; e++) {\n", (long long)s->examples);
+        user_own(out, s);
+    }
+    jot_text_f(out, "    %shost((void *)ints[1], %d, %s, scalars);\n%s}\n", s->lead ? "    " : "",
+               s->inputs + s->outputs, s->lead ? "own" : "buf", s->lead ? "    }\n" : "");
 }
 
 JOT_FN bool
@@ -173,17 +213,16 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
     int k;
 
     JOT_ASSERT(s && !s->map, "a CODE node has the text of a kernel");
-    *count = user_count(s);
     if (!s->source) {
+        *count = 1;
         user_host(out, s, fn_name);
         return user_done(ctx, out, before);
     }
+    *count = user_steps(s) * s->examples;
     if (s->helpers)
         user_lines(out, s, " helpers", s->helpers, "");
-    jot_text_f(out,
-               "/* code: %s */\nvoid %s(void *const *buf, const jot_i64 *ints, const jot_Scalar "
-               "*scalars, void *scratch,\n        jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n",
-               s->name, fn_name);
+    jot_text_f(out, "/* code: %s */\n%svoid %s%s" USER_PARAMETERS "{\n", s->name,
+               s->lead ? "static " : "", fn_name, s->lead ? "_one" : "");
     for (k = 0; k < s->inputs + s->outputs; k++)
         user_array(out, s, k);
     for (k = 0; k < s->scalars; k++)
@@ -194,6 +233,8 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
                "(void)hi;\n    {\n");
     user_lines(out, s, "", s->source, "");
     jot_text_f(out, "    }\n}\n");
+    if (s->lead)
+        user_examples(out, s, fn_name);
     return user_done(ctx, out, before);
 }
 
@@ -241,8 +282,30 @@ user_device_array(Text *out, const DeviceDialect *d, const CodeSpec *s, const ch
     if (d->offsets)
         jot_text_f(out, " + (jot_i64)%zu * arg%d_from",
                    64 / jot_dtype_nbytes((jot_DType)a->dtype), k);
+    if (s->lead && !a->shared)
+        jot_text_f(out, " + step / %lld * %lld", (long long)user_steps(s), (long long)a->nelem);
     jot_text_f(out, "; /* %s */\n", jot_dtype_name((jot_DType)a->dtype));
     user_extents(out, source, a);
+}
+
+/* A step is a work item; of many examples, arrays are of that to which it belongs. */
+static void
+user_device_steps(Text *out, const DeviceDialect *d, const CodeSpec *s, const char *source)
+{
+    const char *step = s->lead ? "step" : "lo";
+    int k;
+
+    for (k = 0; !s->lead && k < s->inputs + s->outputs; k++)
+        user_device_array(out, d, s, source, k);
+    jot_text_f(out, "    for (jot_i64 %s = %s; %s < to_step; %s += %s) {\n", step, d->item, step,
+               step, d->items);
+    for (k = 0; s->lead && k < s->inputs + s->outputs; k++)
+        user_device_array(out, d, s, source, k);
+    if (s->lead)
+        jot_text_f(out, "        const jot_i64 lo = step %% %lld;\n", (long long)user_steps(s));
+    jot_text_f(out, "        const jot_i64 hi = lo + 1;\n        (void)hi;\n");
+    user_lines(out, s, "", source, "");
+    jot_text_f(out, "    }\n}\n");
 }
 
 JOT_FN bool
@@ -254,7 +317,7 @@ jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int
     size_t before = out->n;
     int k;
 
-    *count = user_count(s);
+    *count = user_steps(s) * s->examples;
     if (s->device_helpers[device])
         user_lines(out, s, " helpers", s->device_helpers[device], "");
     jot_text_f(out, "/* code: %s */\n%svoid %s(\n", s->name, d->kernel, fn_name);
@@ -265,12 +328,7 @@ jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int
     for (k = 0; k < s->scalars; k++)
         jot_text_f(out, "double %s, ", s->scalar_name[k]);
     jot_text_f(out, "int phase, jot_i64 from_step, jot_i64 to_step)\n{\n");
-    for (k = 0; k < s->inputs + s->outputs; k++)
-        user_device_array(out, d, s, source, k);
-    jot_text_f(out, "    for (jot_i64 lo = %s; lo < to_step; lo += %s) {\n"
-               "        const jot_i64 hi = lo + 1;\n        (void)hi;\n", d->item, d->items);
-    user_lines(out, s, "", source, "");
-    jot_text_f(out, "    }\n}\n");
+    user_device_steps(out, d, s, source);
     return user_done(ctx, out, before);
 }
 

@@ -9,7 +9,11 @@
  * In a segment their answers are known by ranges (ops/index/simplify.c), so nothing but the part's
  * own load is left. Two or three segments, as a border has, are left to conditions on loops
  * (guard.c); but those of a line that is itself reduced, each term with the border's question
- * (ccode/rewrite/line_buffer_make.c), are a segment each.
+ * (ccode/rewrite/line_buffer_make.c), are a segment each. So are those of an innermost loop in which
+ * an index is bent - the mirrored ends of a row - as it is straight between them, and what is
+ * loaded there lies in vectors:
+ *
+ *     y[j] = x[(1 - j)*(j < 1) + (j - 1)*(j >= 1)*(j < 57) + (111 - j)*(j >= 57)]
  *
  * Of a loop that callers share each runs what is its own of every segment:
  *
@@ -78,6 +82,28 @@ cut_condition(Cuts *c, Ix cond, int depth)
     cut_at(c, (t->k > 0 ? -add : add) + 1);
 }
 
+/* Conditions on the axis within an index. */
+static void
+cut_index(Cuts *c, Ix ix, int depth)
+{
+    const IxPool *p = c->w->k->ix;
+    const IxRec *r = &p->recs.v[ix];
+    if (depth == 64 || !(r->axes >> c->axis & 1))
+        return;
+    switch (r->op) {
+    case IX_SUM:
+        for (uint32_t i = 0; i < r->n; i++)
+            cut_index(c, p->terms.v[r->at + i].atom, depth + 1);
+        return;
+    case IX_GE0: case IX_EQ0: case IX_AND: cut_condition(c, ix, depth); return;
+    case IX_MUL:
+        cut_index(c, r->a, depth + 1);
+        cut_index(c, r->b, depth + 1);
+        return;
+    default: return;
+    }
+}
+
 /* What is unrolled is long already. */
 static bool
 cut_unrolled(const Sched *s)
@@ -104,15 +130,19 @@ is_reduced_line(const Kernel *k, int axis)
 /* Where the axis is cut: 0, positions at which answers to conditions change, its end. How many; 0:
  * it is not worth it. cut: CUT_MOST + 2. */
 static int
-cut_positions(const Walk *w, int axis, int64_t *cut)
+cut_positions(const Walk *w, int axis, bool innermost, int64_t *cut)
 {
     const Kernel *k = w->k;
-    bool line = is_reduced_line(k, axis);
+    bool line = is_reduced_line(k, axis), bent;
     Cuts c = {NULL, 0, 0, NULL, 0};
     c.w = w;
     c.axis = axis;
     c.ext = w->at.left[axis];
     c.cut = cut + 1;
+    for (uint32_t i = 1; innermost && i < k->values.n && c.n >= 0; i++)
+        for (int d = 0; k->values.v[i].op == VAL_LOAD && d < k->values.v[i].nidx; d++)
+            cut_index(&c, k->ixs.v[k->values.v[i].at + (uint32_t)d], 0);
+    bent = c.n > 0;
     for (uint32_t i = 1; i < k->values.n && c.n >= 0; i++) {
         const Value *v = &k->values.v[i];
         int from = v->op == VAL_LOAD ? v->nidx : 0;
@@ -120,7 +150,7 @@ cut_positions(const Walk *w, int axis, int64_t *cut)
         for (int d = from; d < to && (v->op == VAL_LOAD || v->op == VAL_INDEX); d++)
             cut_condition(&c, k->ixs.v[v->at + (uint32_t)d], 0);
     }
-    if (c.n < (line ? 1 : CUT_LEAST) || (!line && cut_unrolled(w->s)) ||
+    if (c.n < (line || bent ? 1 : CUT_LEAST) || (!line && cut_unrolled(w->s)) ||
         (int64_t)c.n * k->values.n * (w->segments ? w->segments : 1) > CUT_TEXT)
         return 0;
     cut[0] = 0;
@@ -168,6 +198,15 @@ walk_share(Walk *w, uint32_t n, int64_t from, int64_t steps)
         jot_guard_args(w->code, block, bound, 2);
 }
 
+static bool
+is_innermost(const Walk *w, uint32_t n)
+{
+    for (uint32_t kid = w->t->nodes.v[n].kids; kid; kid = w->t->nodes.v[kid].next)
+        if (w->t->nodes.v[kid].kids)
+            return false;
+    return true;
+}
+
 JOT_FN bool
 jot_walk_cut(Walk *w, uint32_t n, bool wide)
 {
@@ -179,7 +218,7 @@ jot_walk_cut(Walk *w, uint32_t n, bool wide)
     if (l->step != 1 || w->s->group || !jot_ix_is_const(ix, base, &zero) || zero != 0 ||
         is_edge_asked(w, n))
         return false;
-    count = cut_positions(w, l->axis, cut);
+    count = cut_positions(w, l->axis, is_innermost(w, n), cut);
     if (count == 0)
         return false;
     if (wide)

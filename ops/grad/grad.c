@@ -34,8 +34,8 @@ jot_grad_fail(Grad *g)
     return false;
 }
 
-static void
-grad_hold(Grad *g, NodeId id)
+JOT_FN void
+jot_grad_hold(Grad *g, NodeId id)
 {
     if (!id || !jot_vec_reserve(&g->ctx->mem, g->held, 1)) {
         jot_grad_fail(g);
@@ -73,8 +73,8 @@ grad_give_part(Grad *g, NodeId to, NodeId d, int output, GradPart part)
     g->last[at] = g->list.n;
 }
 
-static void
-grad_give_output(Grad *g, NodeId to, NodeId d, int output)
+JOT_FN void
+jot_grad_give_output(Grad *g, NodeId to, NodeId d, int output)
 {
     GradPart all = {0, 0, 0};
 
@@ -84,7 +84,7 @@ grad_give_output(Grad *g, NodeId to, NodeId d, int output)
 JOT_FN void
 jot_grad_give(Grad *g, NodeId to, NodeId d)
 {
-    grad_give_output(g, to, d, 0);
+    jot_grad_give_output(g, to, d, 0);
 }
 
 /* Contributions to pieces of a node, as many as do not meet, as one to all of it; they are taken
@@ -110,9 +110,8 @@ grad_pieces(Grad *g, NodeId to, uint32_t from)
                           piece);
 }
 
-/* All contributions to a node, summed in the order they came; 0: there are none. */
-static NodeId
-grad_total(Grad *g, NodeId to, uint32_t from)
+JOT_FN NodeId
+jot_grad_total(Grad *g, NodeId to, uint32_t from)
 {
     NodeId sum = 0;
 
@@ -235,45 +234,113 @@ grad_of_code(Grad *g, NodeId id, const NodeId *dout)
             jot_grad_give(g, n->input[k], din[k]);
 }
 
-/* Its PICKs, which come later in the order, have left their gradients here. */
+JOT_FN void
+jot_grad_pause(Grad *g)
+{
+    for (; g->nheld < g->list.n; g->nheld++)
+        jot_grad_hold(g, g->list.v[g->nheld].node);
+}
+
+JOT_FN void
+jot_grad_resume(Grad *g)
+{
+    jot_graph_number(g->ctx, &g->order);
+    jot_past_ask(g, true);
+}
+
+static void
+grad_of_custom(Grad *g, NodeId id, const NodeId *dout)
+{
+    const Node *n = jot_node(g->ctx, id);
+    NodeId din[GRAD_OUTPUTS] = {0};
+    bool ok;
+    int k;
+
+    jot_grad_pause(g);
+    ok = jot_custom_run(g->ctx, id, dout, din);
+    jot_grad_resume(g);
+    for (k = 0; k < n->code->inputs; k++)
+        if (ok && din[k] && jot_grad_wants(g, n->input[k]))
+            jot_grad_give(g, n->input[k], din[k]);
+    jot_grad_pause(g); /* held, before the references that were given go */
+    for (k = 0; k < n->code->inputs; k++)
+        jot_node_unref(g->ctx, din[k]);
+    if (!ok)
+        jot_grad_fail(g);
+}
+
+/* Its PICKs, or results, which come later in the order, have left their gradients here. */
 static void
 grad_of_opaque(Grad *g, NodeId id, uint32_t from)
 {
     NodeId dout[GRAD_OUTPUTS] = {0};
 
-    for (; from; from = g->list.v[from - 1].next)
-        dout[g->list.v[from - 1].output] = g->list.v[from - 1].node;
-    grad_of_code(g, id, dout);
+    for (; from && !g->failed; from = g->list.v[from - 1].next) {
+        NodeId *d = &dout[g->list.v[from - 1].output], node = g->list.v[from - 1].node;
+
+        if (!(*d = *d ? jot_ew_of(g->ctx, EW_ADD, *d, node, 0) : node))
+            jot_grad_fail(g);
+        jot_grad_hold(g, *d);
+    }
+    if (g->failed)
+        return;
+    if (jot_node(g->ctx, id)->kind == NODE_CUSTOM)
+        grad_of_custom(g, id, dout);
+    else
+        grad_of_code(g, id, dout);
 }
 
 /* ---- the walk ----------------------------------------------------------------------------- */
 
-/* Does a gradient pass from this node to its inputs? */
 static bool
 grad_passes(const Node *n)
 {
     switch (n->kind) {
     case NODE_ALIAS: return !(n->flags & (NODE_STOP_GRAD | NODE_STATE));
     case NODE_EW: case NODE_MAP: case NODE_REINDEX: case NODE_REDUCE: case NODE_CODE:
-    case NODE_STACK: case NODE_PICK:
+    case NODE_STACK: case NODE_PICK: case NODE_CUSTOM:
         return true;
     default: return false;
     }
 }
 
-static void
-grad_mark_needs(Grad *g)
+/* A result of a gradient of one's own has to do with that alone, but for tangents of parts that are
+ * computed again: these pass through them. */
+JOT_FN int
+jot_grad_through(const Grad *g, const Node *n, const NodeId **id)
 {
+    const Node *custom = n->also ? jot_node(g->ctx, n->also) : NULL;
+
+    *id = n->input;
+    if (!grad_passes(n))
+        return 0;
+    if (n->kind == NODE_CUSTOM)
+        return n->code->inputs;
+    if (!custom || custom->kind != NODE_CUSTOM || (g->seed && custom->code->part))
+        return n->ninputs;
+    *id = &n->also;
+    return 1;
+}
+
+JOT_FN void
+jot_grad_mark(Grad *g)
+{
+    const NodeId *through;
     uint32_t at;
     int k;
 
+    for (k = 0; k < g->nwrt; k++)
+        if (jot_node(g->ctx, g->wrt[k])->mark == g->ctx->walk)
+            g->need[jot_node(g->ctx, g->wrt[k])->at] |= GRAD_NEED | GRAD_TARGET;
+    jot_past_ask(g, true);
     for (at = 0; at < g->order.n; at++) {
         const Node *n = jot_node(g->ctx, g->order.v[at]);
 
-        if (n->kind != NODE_CODE && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
+        if (n->kind != NODE_CODE && n->kind != NODE_CUSTOM
+            && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
             continue;
-        for (k = 0; k < n->ninputs && grad_passes(n); k++)
-            if (jot_grad_wants(g, n->input[k]))
+        for (k = jot_grad_through(g, n, &through); k-- > 0;)
+            if (jot_grad_wants(g, through[k]))
                 g->need[at] |= GRAD_NEED;
         if (jot_past_asked(g->ctx, n->past))
             g->need[at] |= GRAD_NEED;
@@ -285,13 +352,14 @@ grad_mark_needs(Grad *g)
 static void
 grad_hold_shared(Grad *g, const Node *n, NodeId d, bool target, bool past)
 {
+    const NodeId *through;
     int uses = target + past, k;
 
-    for (k = 0; k < n->ninputs; k++)
-        uses += jot_grad_wants(g, n->input[k]);
+    for (k = jot_grad_through(g, n, &through); k-- > 0;)
+        uses += jot_grad_wants(g, through[k]);
     for (; uses > 1; uses--) {
-        grad_hold(g, d);
-        grad_hold(g, d);
+        jot_grad_hold(g, d);
+        jot_grad_hold(g, d);
     }
 }
 
@@ -314,6 +382,7 @@ static void
 grad_of_node(Grad *g, uint32_t at)
 {
     NodeId id = g->order.v[at], d;
+    const NodeId *through;
     const Node *n = jot_node(g->ctx, id);
     uint32_t from = g->first[at];
     bool target = g->need[at] & GRAD_TARGET, passes = grad_passes(n);
@@ -321,7 +390,7 @@ grad_of_node(Grad *g, uint32_t at)
 
     if (!from || (!passes && !target))
         return;
-    if (n->kind == NODE_CODE) {
+    if (n->kind == NODE_CODE || n->kind == NODE_CUSTOM) {
         grad_of_opaque(g, id, from);
         return;
     }
@@ -330,7 +399,7 @@ grad_of_node(Grad *g, uint32_t at)
         grad_of_broadcast(g, id, from);
         return;
     }
-    d = grad_total(g, id, from);
+    d = jot_grad_total(g, id, from);
     if (!d)
         return;
     if (target) { /* the sum is the answer, and what is passed on */
@@ -350,18 +419,21 @@ grad_of_node(Grad *g, uint32_t at)
             jot_grad_give(g, n->input[0], jot_grad_dual(g, n, d));
         break;
     case NODE_REDUCE: jot_grad_of_reduce(g, id, d); break;
-    case NODE_ALIAS: jot_grad_give(g, n->input[0], d); break;
+    case NODE_ALIAS:
+        jot_grad_through(g, n, &through);
+        jot_grad_give_output(g, through[0], d, n->op);
+        break;
     case NODE_MAP: grad_of_code(g, id, &d); break;
     case NODE_STACK: grad_of_stack(g, n, d); break;
-    case NODE_PICK: grad_give_output(g, n->input[0], d, n->op); break;
+    case NODE_PICK: jot_grad_give_output(g, n->input[0], d, n->op); break;
     default: break;
     }
 }
 
 /* ---- one call ----------------------------------------------------------------------------- */
 
-static bool
-grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int nwrt)
+JOT_FN bool
+jot_grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int nwrt)
 {
     memset(g, 0, sizeof *g);
     g->ctx = ctx;
@@ -375,8 +447,8 @@ grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt, int 
     return (g->need && g->first && g->last) || jot_grad_fail(g);
 }
 
-static void
-grad_close(Grad *g)
+JOT_FN void
+jot_grad_close(Grad *g)
 {
     Mem *mem = &g->ctx->mem;
 
@@ -396,7 +468,7 @@ static NodeId
 grad_answer(Grad *g, NodeId wrt, int k)
 {
     const Node *n = jot_node(g->ctx, wrt);
-    NodeId d = n->mark == g->ctx->walk ? grad_total(g, wrt, g->first[n->at]) : 0;
+    NodeId d = n->mark == g->ctx->walk ? jot_grad_total(g, wrt, g->first[n->at]) : 0;
 
     if (g->seen && g->seen[k])
         d = d ? jot_ew_of(g->ctx, EW_ADD, d, g->seen[k], 0) : g->seen[k];
@@ -410,11 +482,7 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
     uint32_t at;
     int k;
 
-    for (k = 0; k < n; k++)
-        if (jot_node(g->ctx, wrt[k])->mark == g->ctx->walk)
-            g->need[jot_node(g->ctx, wrt[k])->at] |= GRAD_NEED | GRAD_TARGET;
-    jot_past_ask(g, true);
-    grad_mark_needs(g);
+    jot_grad_mark(g);
     for (k = 0; k < ny; k++)
         if (jot_grad_wants(g, y[k]))
             jot_grad_give(g, y[k], dy[k]);
@@ -424,175 +492,19 @@ grad_walk(Grad *g, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt
     jot_past_ask(g, false);
     for (k = 0; k < n && !g->failed; k++) {
         wrt[k] = grad_answer(g, wrt[k], k);
-        grad_hold(g, wrt[k]);
+        jot_grad_hold(g, wrt[k]);
     }
     return !g->failed;
 }
 
-/* Handles of the results; all or none. */
-static bool
-grad_handles(jot_Ctx *ctx, int n, const NodeId *id, jot_Var *out)
-{
-    int k, j;
-
-    for (k = 0; k < n; k++) {
-        out[k] = jot_var_of(ctx, id[k]);
-        if (out[k].slot)
-            continue;
-        for (j = 0; j < k; j++) {
-            jot_free(out[j]);
-            out[j] = JOT_POISON(ctx);
-        }
-        return false;
-    }
-    return true;
-}
-
-/* wrt holds nodes, and takes the gradients' nodes. */
-static bool
-grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt, jot_Var *out)
+JOT_FN bool
+jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n, NodeId *wrt,
+             jot_Var *out)
 {
     Grad g;
-    bool ok = grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
+    bool ok = jot_grad_open(&g, ctx, y, ny, wrt, n) && grad_walk(&g, ny, y, dy, n, wrt);
 
-    ok = ok && grad_handles(ctx, n, wrt, out);
-    grad_close(&g);
+    ok = ok && jot_vars_of(ctx, n, wrt, out);
+    jot_grad_close(&g);
     return ok;
-}
-
-/* ---- the user's calls --------------------------------------------------------------------- */
-
-static bool
-grad_is_float(jot_Ctx *ctx, NodeId id, const char *op, const char *what, int k)
-{
-    const Node *n = jot_node(ctx, id);
-
-    if (jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT)
-        return true;
-    return jot_fail(ctx, JOT_EGRAD, "%s: %s[%d]%s%s%s is %s; only floats have gradients", op, what,
-                    k, n->name ? " '" : "", n->name ? n->name : "", n->name ? "'" : "",
-                    jot_dtype_name((jot_DType)n->dtype));
-}
-
-/* Check a list of floats and take its nodes. */
-static bool
-grad_nodes(jot_Ctx *ctx, const char *op, const char *what, jot_Vars vars, NodeId *out)
-{
-    int k;
-
-    for (k = 0; k < vars.n; k++)
-        if (!(out[k] = jot_node_at(ctx, vars, k, op, what))
-            || !grad_is_float(ctx, out[k], op, what, k))
-            return false;
-    return true;
-}
-
-static bool
-grad_dy_fits(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy)
-{
-    char a[400], b[400];
-    Text ta = {NULL, a, 0, sizeof a}, tb = {NULL, b, 0, sizeof b};
-    int k;
-
-    for (k = 0; k < ny; k++) {
-        const Node *p = jot_node(ctx, y[k]), *q = jot_node(ctx, dy[k]);
-
-        if (p->dtype == q->dtype && p->rank == q->rank
-            && (!p->rank || !memcmp(p->ext, q->ext, p->rank * sizeof *p->ext)))
-            continue;
-        jot_shape_text(&ta, p->rank, p->ext);
-        jot_shape_text(&tb, q->rank, q->ext);
-        return jot_fail(ctx, p->dtype == q->dtype ? JOT_ESHAPE : JOT_EDTYPE,
-                        "vjp: y[%d] is %s %s, dy[%d] is %s %s", k,
-                        jot_dtype_name((jot_DType)p->dtype), a, k,
-                        jot_dtype_name((jot_DType)q->dtype), b);
-    }
-    return true;
-}
-
-static bool
-grad_counts(jot_Ctx *ctx, const char *op, const char *what, int n)
-{
-    if (n >= 0 && n <= JOT_MAX_WRT)
-        return true;
-    return jot_fail(ctx, JOT_ERANGE, "%s: %d variables in %s; 0 to %d are taken", op, n, what,
-                    JOT_MAX_WRT);
-}
-
-/* Only after a failure: grads may be the array that wrt was read from. */
-static bool
-grad_poison(jot_Ctx *ctx, int n, jot_Var *grads)
-{
-    int k;
-
-    for (k = 0; grads && k < n && k < JOT_MAX_WRT; k++)
-        grads[k] = JOT_POISON(ctx);
-    return false;
-}
-
-/* dy.n < 0: y is one float scalar, and its own gradient 1. */
-static bool
-grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
-{
-    size_t count = (size_t)y.n * 2 + (size_t)wrt.n;
-    NodeId *ids = jot_mem_new(&ctx->mem, count, sizeof *ids), *dys, *wrts;
-    uint32_t mark = ctx->loose.n;
-    bool ok;
-    int k;
-
-    if (!ids)
-        return grad_poison(ctx, wrt.n, grads), jot_fail_memory(ctx, op);
-    dys = ids + y.n;
-    wrts = dys + y.n;
-    ok = grad_nodes(ctx, op, "y", y, ids) && grad_nodes(ctx, op, "wrt", wrt, wrts);
-    for (k = 0; k < wrt.n && ok; k++)
-        ok = jot_past_known(ctx, wrts[k], op, k, y.n, ids);
-    if (ok && dy.n < 0)
-        ok = (dys[0] = jot_grad_const(ctx, ids[0], 1)) != 0;
-    else if (ok)
-        ok = grad_nodes(ctx, op, "dy", dy, dys) && grad_dy_fits(ctx, y.n, ids, dys);
-    ok = ok && grad_run(ctx, y.n, ids, dys, wrt.n, wrts, grads);
-    if (!ok)
-        grad_poison(ctx, wrt.n, grads);
-    jot_mem_free(&ctx->mem, ids, count * sizeof *ids);
-    jot_graph_sweep(ctx, mark);
-    return ok;
-}
-
-bool
-jot_grad(jot_Var y, jot_Vars wrt, jot_Var *grads)
-{
-    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(wrt);
-    NodeId id = ctx ? jot_node_in(ctx, y, "grad", "y") : 0;
-    char buf[400];
-    Text text = {NULL, buf, 0, sizeof buf};
-
-    if (!id || !grad_counts(ctx, "grad", "wrt", wrt.n))
-        return grad_poison(ctx, wrt.n, grads);
-    if (wrt.n && !grads)
-        return jot_fail(ctx, JOT_EUSE, "grad: there is nowhere to put %d gradients",
-                        wrt.n);
-    if (jot_node(ctx, id)->nelem != 1) {
-        grad_poison(ctx, wrt.n, grads);
-        jot_shape_text(&text, jot_node(ctx, id)->rank, jot_node(ctx, id)->ext);
-        return jot_fail(ctx, JOT_EGRAD, "grad: y has shape %s; it must have one element (sum it, "
-                        "or see jot_vjp)", buf);
-    }
-    return grad_call(ctx, "grad", jot_vars(1, &y), jot_vars(-1, NULL), wrt, grads);
-}
-
-bool
-jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads)
-{
-    jot_Ctx *ctx = jot_ctx_of(y);
-
-    ctx = ctx ? ctx : jot_ctx_of(wrt);
-    ctx = ctx ? ctx : jot_ctx_of(dy);
-    if (!ctx || !grad_counts(ctx, "vjp", "y", y.n) || !grad_counts(ctx, "vjp", "wrt", wrt.n))
-        return grad_poison(ctx, wrt.n, grads);
-    if (y.n != dy.n) {
-        jot_fail(ctx, JOT_ESHAPE, "vjp: %d variables in y, %d in dy", y.n, dy.n);
-        return grad_poison(ctx, wrt.n, grads);
-    }
-    return grad_call(ctx, "vjp", y, dy, wrt, grads);
 }

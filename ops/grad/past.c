@@ -174,6 +174,43 @@ jot_grad_of_past(Grad *g, const Node *n, NodeId d)
     }
 }
 
+/* The k-th of a list. */
+static const Past *
+past_at(const Past *p, int k)
+{
+    while (k--)
+        p = p->next;
+    return p;
+}
+
+/* From the farthest on: each takes what it is given, by its map, to who was called on it. */
+JOT_FN NodeId
+jot_past_tangent(Grad *g, const Node *n)
+{
+    jot_Ctx *ctx = g->ctx;
+    const Past *p;
+    jot_Scalar zero = {0};
+    NodeId t = 0;
+    int k = 0, i;
+
+    if (!jot_past_asked(ctx, n->past))
+        return 0;
+    for (p = n->past; p; p = p->next)
+        k++;
+    while (k-- > 0 && !g->failed) {
+        const Past *to = k ? past_at(n->past, k - 1) : NULL;
+
+        p = past_at(n->past, k);
+        for (i = 0; i < g->nwrt; i++)
+            if (g->wrt[i] == p->node && past_node(ctx, p))
+                t = t ? jot_ew_of(ctx, EW_ADD, t, g->seed[i], 0) : g->seed[i];
+        if (t && !(t = jot_reindex_node(ctx, t, to ? to->rank : n->rank, to ? to->ext : n->ext,
+                                        p->map, p->ncond, p->map + p->nindex, zero, 0, NULL)))
+            jot_grad_fail(g);
+    }
+    return t;
+}
+
 /* ---- refusing ----------------------------------------------------------------------------- */
 
 static bool
@@ -238,15 +275,16 @@ past_around(jot_Ctx *ctx, NodeId y, NodeId x)
 /* A constant is folded into what is built from it, so nothing could be found to depend on it; of
  * an expression that simplification went past it is not known everywhere. */
 JOT_FN bool
-jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, int k, int ny, const NodeId *y)
+jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k, int ny,
+               const NodeId *y)
 {
     if (jot_node(ctx, id)->kind == NODE_CONST)
-        return jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is a constant; what gradients are asked of is "
-                        "made by jot_array or jot_param", op, k);
+        return jot_fail(ctx, JOT_EGRAD, "%s: %s[%d] is a constant; what gradients are asked of is "
+                        "made by jot_array or jot_param", op, arg, k);
     while (jot_node(ctx, id)->passed & (PASSED_LOST | PASSED_FIXED) && ny-- > 0)
         if (jot_node(ctx, id)->passed & PASSED_FIXED || past_around(ctx, y[ny], id))
-            return jot_fail(ctx, JOT_EGRAD, "%s: wrt[%d] is an expression that y was simplified "
+            return jot_fail(ctx, JOT_EGRAD, "%s: %s[%d] is an expression that y was simplified "
                             "past, and whether y is a function of it is not known any more; "
-                            "jot_stop_fuse keeps it", op, k);
+                            "jot_stop_fuse keeps it", op, arg, k);
     return true;
 }

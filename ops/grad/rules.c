@@ -5,7 +5,9 @@
  *     out = reduce(add, y)      dy += reindex(d)                     by the same map
  *
  * The column speaks of jot_mul, jot_exp, ... : here these words are macros that make nodes, so a
- * rule needs no handles.
+ * rule needs no handles. What an element gives an element goes either way by the same factor, so
+ * the column serves tangents, too: d is then that of one operand. Of a reduction the factor of each
+ * of its elements is what it makes of gradients that are all 1.
  *
  * Read before: ops/grad/grad.h, ops/scalar.def. After: ops/grad/grad.c. */
 #include "ops/grad/grad.h"
@@ -59,9 +61,19 @@ jot_grad_const(jot_Ctx *ctx, NodeId like, double v)
 #define NONE (void)0
 #define G(k, expression) \
     do { \
-        if (jot_grad_wants(g, n->input[k])) \
-            jot_grad_give(g, n->input[k], (expression)); \
+        if (g->seed ? g->operand == (k) : jot_grad_wants(g, n->input[k])) \
+            grad_passed(g, y, n->input[k], (expression)); \
     } while (0)
+
+/* Backward to the operand, forward to the result, in its dtype. */
+static void
+grad_passed(Grad *g, NodeId y, NodeId operand, NodeId d)
+{
+    NodeId to = g->seed ? y : operand;
+
+    jot_grad_give(g, to, g->seed ? jot_maps_cast(g->ctx, d, (jot_DType)jot_node(g->ctx, to)->dtype)
+                                 : d);
+}
 
 JOT_FN void
 jot_grad_of_ew(Grad *g, NodeId y, NodeId d)
@@ -169,26 +181,42 @@ grad_of_prod(Grad *g, NodeId out, const Node *n, NodeId d)
                       jot_div(grad_spread(g, n, jot_mul(d, out)), safe));
 }
 
+/* What each of its elements is given of the gradient d. 0: none passes, or a failure. */
+static NodeId
+grad_of_elements(Grad *g, NodeId id, int op, NodeId d)
+{
+    jot_Ctx *ctx = g->ctx;
+    const Node *n = jot_node(ctx, id);
+    NodeId r;
+
+    switch (op) {
+    case JOT_MEAN: return grad_spread(g, n, jot_mul(d, k_(d, n->value.f)));
+    case REDUCE_VAR: /* that the mean moves too changes nothing: deviations sum to 0 */
+        r = jot_sub(n->input[0], grad_spread(g, n, grad_again(g, n, JOT_MEAN, n->input[0])));
+        return jot_mul(r, grad_spread(g, n, jot_mul(d, k_(d, 2 * n->value.f))));
+    case JOT_ADD: return grad_spread(g, n, d);
+    case JOT_MAX: case JOT_MIN: return grad_of_extreme(g, id, n, d);
+    default: return grad_of_prod(g, id, n, d);
+    }
+}
+
 JOT_FN void
 jot_grad_of_reduce(Grad *g, NodeId id, NodeId d)
 {
     jot_Ctx *ctx = g->ctx;
     const Node *n = jot_node(ctx, id);
-    NodeId r;
     int op = n->op != REDUCE_VAR && n->op != JOT_MEAN && grad_alone(g, n) ? JOT_ADD : n->op;
+    bool linear = op == JOT_ADD || op == JOT_MEAN;
 
-    switch (op) {
-    case JOT_MEAN: r = grad_spread(g, n, jot_mul(d, k_(d, n->value.f))); break;
-    case REDUCE_VAR: /* that the mean moves too changes nothing: deviations sum to 0 */
-        r = jot_sub(n->input[0], grad_spread(g, n, grad_again(g, n, JOT_MEAN, n->input[0])));
-        r = jot_mul(r, grad_spread(g, n, jot_mul(d, k_(d, 2 * n->value.f))));
-        break;
-    case JOT_ADD: r = grad_spread(g, n, d); break;
-    case JOT_MAX: case JOT_MIN: r = grad_of_extreme(g, id, n, d); break;
-    case JOT_MUL: r = grad_of_prod(g, id, n, d); break;
-    default: return;
-    }
-    jot_grad_give(g, n->input[0], r);
+    if (!linear && op != JOT_MUL && op != JOT_MAX && op != JOT_MIN && op != REDUCE_VAR)
+        return;
+    if (!g->seed)
+        jot_grad_give(g, n->input[0], grad_of_elements(g, id, op, d));
+    else if (linear)
+        jot_grad_give(g, id, grad_again(g, n, op, d));
+    else
+        jot_grad_give(g, id, grad_again(g, n, JOT_ADD,
+                                        jot_mul(d, grad_of_elements(g, id, op, k_(id, 1)))));
 }
 
 JOT_FN NodeId

@@ -119,6 +119,15 @@ JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space
 JOT_FN Ix jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots,
                        const Space *space);
 
+/* The same in a space with one more axis, outermost: axis k < n is axis k + 1 now, and loads from
+ * the slots whose bits are in lead have one more index, axis 0, before theirs. */
+JOT_FN Ix jot_ix_inner(IxPool *pool, Ix ix, int n, uint64_t lead, const Space *space);
+
+/* Each load of a slot that is y, of extents ext, as one of x at the same slot, y[i] = x[index(i)].
+ * 0: a load is not known to be inside of y, where it would be clamped. */
+typedef struct { int slot, n; const Ix *index; const int64_t *ext; } IxThrough;
+JOT_FN Ix jot_ix_through(IxPool *pool, Ix ix, const IxThrough *through, const Space *space);
+
 /* a * b, at most IX_PRODUCT from 0. */
 JOT_FN int64_t jot_ix_product(int64_t a, int64_t b);
 /* Value at a point: axis k has value at[k]; load(ud, slot, n, index) reads an integer variable, an

@@ -270,7 +270,10 @@ typedef struct {
     int n;
     const Ix *map;
     const int *slots;
+    uint64_t lead;   /* loads from these slots are given axis 0 as their first index */
     const Space *space;
+    const IxThrough *through;            /* NULL: loads read what they read */
+    bool clamped;                        /* a load that is read through may be outside */
     Ix from[SUBST_SEEN], to[SUBST_SEEN]; /* what was replaced: shared parts are walked once */
 } IxSubst;
 
@@ -312,12 +315,24 @@ ix_subst_sum(IxSubst *s, const IxRec *r)
 static Ix
 ix_subst_load(IxSubst *s, const IxRec *r)
 {
-    Ix args[IX_ARGS];
-    uint32_t i;
+    Ix args[IX_ARGS + 1];
+    uint32_t lead = s->lead >> r->a & 1, i;
 
+    args[0] = jot_ix_axis(s->pool, 0);
     for (i = 0; i < r->n; i++)
-        args[i] = ix_subst(s, s->pool->args.v[r->at + i]);
-    return jot_ix_load(s->pool, s->slots ? s->slots[r->a] : (int)r->a, (int)r->n, args);
+        args[lead + i] = ix_subst(s, s->pool->args.v[r->at + i]);
+    if (s->through && s->through->slot == (int)r->a) {
+        const IxThrough *t = s->through;
+        Ix index[IX_ARGS];
+
+        for (i = 0; i < r->n; i++)
+            s->clamped |= !jot_ix_inside(s->pool, args[i], t->ext[i], s->space);
+        for (i = 0; i < (uint32_t)t->n; i++)
+            index[i] = jot_ix_subst(s->pool, t->index[i], (int)r->n, args, NULL, s->space);
+        return jot_ix_load(s->pool, t->slot, t->n, index);
+    }
+    return r->n + lead > IX_ARGS ? 0
+         : jot_ix_load(s->pool, s->slots ? s->slots[r->a] : (int)r->a, (int)(r->n + lead), args);
 }
 
 static Ix
@@ -377,6 +392,18 @@ ix_is_flat(const IxPool *pool, Ix ix)
     return r->op == IX_SUM || r->op == IX_AXIS || (!r->axes && !r->slots);
 }
 
+static Ix
+ix_subst_all(IxSubst *s, Ix ix)
+{
+    if (ix_is_flat(s->pool, ix)) {
+        IxRec r = s->pool->recs.v[ix];
+
+        return r.op == IX_SUM ? ix_subst_sum(s, &r) : ix_subst(s, ix);
+    }
+    memset(s->from, 0, sizeof s->from);
+    return ix_subst(s, ix);
+}
+
 JOT_FN Ix
 jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const Space *space)
 {
@@ -386,14 +413,43 @@ jot_ix_subst(IxPool *pool, Ix ix, int n, const Ix *map, const int *slots, const 
     s.n = n;
     s.map = map;
     s.slots = slots;
+    s.lead = 0;
     s.space = space;
-    if (ix_is_flat(pool, ix)) {
-        IxRec r = pool->recs.v[ix];
+    s.through = NULL;
+    return ix_subst_all(&s, ix);
+}
 
-        return r.op == IX_SUM ? ix_subst_sum(&s, &r) : ix_subst(&s, ix);
-    }
-    memset(s.from, 0, sizeof s.from);
-    return ix_subst(&s, ix);
+JOT_FN Ix
+jot_ix_inner(IxPool *pool, Ix ix, int n, uint64_t lead, const Space *space)
+{
+    Ix map[IX_AXES];
+    IxSubst s;
+
+    for (s.n = 0; s.n < n; s.n++)
+        map[s.n] = jot_ix_axis(pool, s.n + 1);
+    s.pool = pool;
+    s.map = map;
+    s.slots = NULL;
+    s.lead = lead;
+    s.space = space;
+    s.through = NULL;
+    return ix_subst_all(&s, ix);
+}
+
+JOT_FN Ix
+jot_ix_through(IxPool *pool, Ix ix, const IxThrough *through, const Space *space)
+{
+    IxSubst s;
+    Ix to;
+
+    if (!(pool->recs.v[ix].slots >> through->slot & 1))
+        return ix;
+    memset(&s, 0, sizeof s);
+    s.pool = pool;
+    s.space = space;
+    s.through = through;
+    to = ix_subst(&s, ix);
+    return s.clamped ? 0 : to;
 }
 
 /* Wraps where a condition around it does not hold. */

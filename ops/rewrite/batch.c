@@ -198,7 +198,8 @@ jot_graph_order_batched(jot_Ctx *ctx, const NodeId *roots, uint32_t n, bool stop
     bool ok = jot_graph_order(ctx, roots, n, stop_at_data, out), changed;
     int pass;
 
-    for (pass = 0; ok && pass < (ctx->config.no_simplify ? NEEDED : PASSES); pass++) {
+    for (pass = 0; ok && !ctx->building && pass < (ctx->config.no_simplify ? NEEDED : PASSES);
+         pass++) {
         Attempt before = jot_attempt(ctx);
 
         changed = batch_pass(ctx, pass, stop_at_data, out, roots, n, keep, nkeep)

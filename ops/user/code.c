@@ -20,13 +20,13 @@ jot_code_ref(CodeSpec *code)
 JOT_FN void
 jot_code_unref(jot_Ctx *ctx, CodeSpec *code)
 {
-    Arena arena;
-
     (void)ctx;
-    if (!code || --code->refs)
-        return;
-    arena = code->arena; /* the record lies in it */
-    jot_arena_free(&arena);
+    while (code && !--code->refs) {
+        Arena arena = code->arena; /* the record lies in it */
+
+        code = code->base;
+        jot_arena_free(&arena);
+    }
 }
 
 /* ---- making specs ------------------------------------------------------------------------- */
@@ -51,6 +51,7 @@ jot_codespec_open(jot_Ctx *ctx, int inputs, int outputs, int scalars)
     s->inputs = inputs;
     s->outputs = outputs;
     s->scalars = scalars;
+    s->examples = 1;
     return s;
 }
 
@@ -124,7 +125,8 @@ jot_codespec_finish(CodeSpec *s)
     for (k = 0; k < s->inputs + s->outputs; k++) {
         const CodeArg *a = &s->arg[k];
 
-        h = jot_hash_u64(code_hash_text(code_hash_text(h, a->name), a->grad), a->dtype);
+        h = jot_hash_u64(code_hash_text(code_hash_text(h, a->name), a->grad),
+                         a->dtype | (uint64_t)a->shared << 8);
         h = jot_hash(h, a->ext, (size_t)a->rank * sizeof *a->ext);
     }
     for (k = 0; k < s->scalars; k++)
@@ -132,10 +134,37 @@ jot_codespec_finish(CodeSpec *s)
     h = code_hash_text(code_hash_text(code_hash_text(h, s->name), s->helpers), s->source);
     for (k = 0; k < CODE_DEVICES; k++)
         h = code_hash_text(code_hash_text(h, s->device_source[k]), s->device_helpers[k]);
-    h = jot_hash_u64(h, (uint64_t)s->parallel << 32 | (uint32_t)s->parallel_dim);
+    h = jot_hash_u64(h ^ (uint64_t)s->examples << 20,
+                     (uint64_t)s->parallel << 32 | (uint32_t)s->parallel_dim);
     if (!s->source) /* then the host function is what it does */
         h = jot_hash(jot_hash(h, &s->host, sizeof s->host), &s->user, sizeof s->user);
     s->hash = h;
+}
+
+/* One of its extents, and the arrays' names and sizes, are new; texts stay where they are. */
+JOT_FN CodeSpec *
+jot_codespec_examples(jot_Ctx *ctx, CodeSpec *f, int64_t n, const bool *shared)
+{
+    CodeSpec *s = jot_codespec_open(ctx, f->inputs, f->outputs, 0), own;
+    int k;
+
+    if (!s)
+        return jot_fail_memory(ctx, "code"), NULL;
+    own = *s;
+    *s = *f;
+    s->refs = 1;
+    s->arena = own.arena;
+    s->arg = memcpy(own.arg, f->arg, (size_t)(f->inputs + f->outputs) * sizeof *f->arg);
+    for (k = 0; k < f->inputs; k++)
+        s->arg[k].shared = shared[k];
+    s->lead_ext[0] = n;
+    memcpy(s->lead_ext + 1, f->lead_ext, (size_t)f->lead * sizeof *f->lead_ext);
+    s->lead = f->lead + 1;
+    s->examples = f->examples * n;
+    s->base = f;
+    jot_code_ref(f);
+    jot_codespec_finish(s);
+    return s;
 }
 
 static bool
@@ -153,7 +182,8 @@ jot_code_same(const CodeSpec *a, const CodeSpec *b)
         return true;
     if (a->hash != b->hash || a->map != b->map || a->inputs != b->inputs || a->outputs != b->outputs
         || a->scalars != b->scalars || a->parallel != b->parallel
-        || a->parallel_dim != b->parallel_dim || !code_same_text(a->name, b->name)
+        || a->parallel_dim != b->parallel_dim || a->examples != b->examples
+        || !code_same_text(a->name, b->name)
         || !code_same_text(a->helpers, b->helpers) || !code_same_text(a->source, b->source)
         || (!a->source && (a->host != b->host || a->user != b->user)))
         return false;
@@ -164,7 +194,8 @@ jot_code_same(const CodeSpec *a, const CodeSpec *b)
     for (k = 0; k < a->inputs + a->outputs; k++) {
         const CodeArg *x = &a->arg[k], *y = &b->arg[k];
 
-        if (x->dtype != y->dtype || x->rank != y->rank || !code_same_text(x->name, y->name)
+        if (x->dtype != y->dtype || x->rank != y->rank || x->shared != y->shared
+            || !code_same_text(x->name, y->name)
             || !code_same_text(x->grad, y->grad)
             || (x->rank && memcmp(x->ext, y->ext, x->rank * sizeof *x->ext)))
             return false;
@@ -310,6 +341,19 @@ code_copies(const jot_Code *c, CodeSpec *s)
            && jot_codespec_string(s, &s->source, "", c->source);
 }
 
+static bool
+code_grad_parallel(jot_Ctx *ctx, const jot_Code *c, CodeSpec *s)
+{
+    bool ok = true;
+    int k;
+
+    for (k = 0; k < c->inputs && c->grad_parallel && ok; k++)
+        ok = !c->grad_parallel[k]
+          || jot_codespec_parallel(ctx, c->grad_parallel[k], s, true, &s->arg[k].grad_parallel,
+                                   &s->arg[k].grad_dim);
+    return ok;
+}
+
 static CodeSpec *
 code_spec(jot_Ctx *ctx, const char *op, const jot_Code *c, const NodeId *input)
 {
@@ -326,13 +370,23 @@ code_spec(jot_Ctx *ctx, const char *op, const jot_Code *c, const NodeId *input)
         jot_fail_memory(ctx, "code");
     for (k = 0; k < c->outputs && ok; k++)
         ok = code_output(ctx, c, s, k);
-    ok = ok && (!c->parallel || jot_codespec_parallel(ctx, c->parallel, s));
+    ok = ok && (!c->parallel || jot_codespec_parallel(ctx, c->parallel, s, false, &s->parallel,
+                                                      &s->parallel_dim))
+      && code_grad_parallel(ctx, c, s);
     if (ok) {
         jot_codespec_finish(s);
         return s;
     }
     jot_code_unref(ctx, s);
     return NULL;
+}
+
+JOT_FN int
+jot_codespec_ext(const CodeSpec *s, const CodeArg *a, int64_t *ext)
+{
+    memcpy(ext, s->lead_ext, (size_t)s->lead * sizeof *ext);
+    memcpy(ext + s->lead, a->ext, (size_t)a->rank * sizeof *ext);
+    return s->lead + a->rank;
 }
 
 JOT_FN bool
@@ -343,7 +397,9 @@ jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick)
 
     for (k = 0; k < s->outputs; k++) {
         const CodeArg *a = &s->arg[s->inputs + k];
-        NodeSpec out = jot_spec_of(NODE_PICK, (jot_DType)a->dtype, a->rank, a->ext);
+        int64_t ext[2 * JOT_MAX_RANK];
+        int rank = jot_codespec_ext(s, a, ext);
+        NodeSpec out = jot_spec_of(NODE_PICK, (jot_DType)a->dtype, rank, ext);
 
         out.op = k;
         out.ninputs = 1;
@@ -367,29 +423,6 @@ jot_codespec_node(jot_Ctx *ctx, CodeSpec *s, const NodeId *input, NodeId *pick)
     code.code = s;
     id = jot_node_make(ctx, &code);
     return id && jot_codespec_picks(ctx, id, pick);
-}
-
-/* Handles for all picks or for none. Picks are held meanwhile: making a handle may start a run. */
-static bool
-code_handles(jot_Ctx *ctx, int n, const NodeId *pick, jot_Var *outputs)
-{
-    bool ok = true;
-    int k;
-
-    for (k = 0; k < n; k++)
-        jot_node_ref(ctx, pick[k]);
-    for (k = 0; k < n && ok; k++) {
-        outputs[k] = jot_var_of(ctx, pick[k]);
-        ok = outputs[k].slot != 0;
-    }
-    for (k = 0; k < n; k++) {
-        jot_node_unref(ctx, pick[k]);
-        if (!ok && outputs[k].slot) {
-            jot_free(outputs[k]);
-            outputs[k] = JOT_POISON(ctx);
-        }
-    }
-    return ok;
 }
 
 bool
@@ -416,7 +449,7 @@ jot_code(jot_Ctx *ctx, const jot_Code *code, jot_Var *outputs)
         return false;
     mark = ctx->loose.n;
     ok = jot_codespec_node(ctx, spec, input, pick)
-         && code_handles(ctx, spec->outputs, pick, outputs);
+         && jot_vars_of(ctx, spec->outputs, pick, outputs);
     jot_graph_sweep(ctx, mark);
     jot_code_unref(ctx, spec);
     return ok;

@@ -15,6 +15,9 @@
  *         the user's text
  *     }
  *
+ * Of many examples (jot_vmap) the kernel is this function called for each, with pointers to its
+ * part of each array.
+ *
  * buf[] of a CODE kernel: the inputs in order, then all outputs, picked or not (who launches it
  * gives unpicked ones memory too), all row-major. scalars[i] is scalar[i] of the node's CodeSpec:
  * the text does not depend on its value. A plan may be used for another CODE or MAP node if
@@ -36,6 +39,8 @@ typedef struct {
     int64_t nelem;
     const char *grad;      /* inputs and operands: the user's gradient text, or NULL */
     const char *device_grad[CODE_DEVICES]; /* ... for devices */
+    int grad_parallel, grad_dim; /* ... as parallel and parallel_dim below, of what it names */
+    bool shared;           /* an input that all examples have in common */
 } CodeArg;
 
 /* Texts and names are copies, in one arena of its own; never changed after it was made. */
@@ -57,6 +62,12 @@ typedef struct CodeSpec {
     int parallel_dim;      /* which of its extents; -1: its number of elements */
     jot_HostFn *host;
     void *user;
+    int lead;              /* of many examples, side by side: the extents before those of each */
+    int64_t lead_ext[JOT_MAX_RANK]; /* array, which are of one example */
+    int64_t examples;      /* their product */
+    struct CodeSpec *base; /* whose texts and names these are; NULL: its own */
+    jot_CustomGradFn *custom;    /* of a CUSTOM node: makes gradients (ops/transform/custom.c) */
+    bool part;             /* ... of a part of the graph that is computed again for them */
 } CodeSpec;
 
 /* ---- ops/user/code.c ---- */
@@ -68,6 +79,9 @@ JOT_FN bool jot_code_same(const CodeSpec *a, const CodeSpec *b);
  * wanted; on return din[k] is its node, 0 where there is no text or nothing flows. False:
  * JOT_EGRAD naming a wanted float input that has no text, or another failure. */
 JOT_FN bool jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din);
+/* What follows for the result of a MAP node from the tangent t of operand k. 0: no text was given,
+ * or another failure. */
+JOT_FN NodeId jot_code_tangent(jot_Ctx *ctx, NodeId map, int k, NodeId t);
 /* ---- ops/user/check.c ---- */
 /* Were all positions inside that were looked at since the last call? Fails with JOT_ERANGE. */
 JOT_FN bool jot_check_passed(jot_Ctx *ctx);
@@ -79,10 +93,11 @@ JOT_FN bool jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf);
 /* ---- between code.c, ops/user/names.c and ops/user/grad.c ---- */
 /* All names of the kernel and of its gradient kernels are fit and distinct. */
 JOT_FN bool jot_codespec_names(jot_Ctx *ctx, const char *op, const jot_Code *c);
-/* "y_0" or "y_n" -> which argument, which extent. */
 JOT_FN bool jot_code_is_among(const char *words, const char *name); /* " one two three " */
 JOT_FN bool jot_code_is_word(const char *name); /* of C99 */
-JOT_FN bool jot_codespec_parallel(jot_Ctx *ctx, const char *name, CodeSpec *s);
+/* "y_0" or "y_n", and for a gradient "dy_0": 1 + which argument; which extent, -1: its elements. */
+JOT_FN bool jot_codespec_parallel(jot_Ctx *ctx, const char *name, const CodeSpec *s, bool gradient,
+                                  int *arg, int *dim);
 /* Making specs. False, NULL: memory was refused, and nothing was reported yet. */
 JOT_FN CodeSpec *jot_codespec_open(jot_Ctx *ctx, int inputs, int outputs, int scalars); /* refs 1 */
 JOT_FN bool jot_codespec_string(CodeSpec *s, const char **to, const char *prefix, const char *text);
@@ -90,9 +105,14 @@ JOT_FN bool jot_codespec_arg(CodeSpec *s, int k, jot_DType dtype, int rank, cons
 /* Makes it printable. */
 JOT_FN bool jot_codespec_name(CodeSpec *s, const char *prefix, const char *name);
 JOT_FN void jot_codespec_finish(CodeSpec *s); /* everything is filled in: compute the hash */
+/* f over n examples, outermost; input k has its own in each, or with shared[k] none. Only inputs
+ * that f's examples share may be shared. NULL: the context has the reason. */
+JOT_FN CodeSpec *jot_codespec_examples(jot_Ctx *ctx, CodeSpec *f, int64_t n, const bool *shared);
 /* A CODE node and its PICK nodes; the PICK nodes of a CODE node. False: the context has the
  * reason. */
 JOT_FN bool jot_codespec_node(jot_Ctx *ctx, CodeSpec *s, const NodeId *input, NodeId *pick);
+/* The extents of an array over all examples; how many there are. */
+JOT_FN int jot_codespec_ext(const CodeSpec *s, const CodeArg *a, int64_t *ext);
 JOT_FN bool jot_codespec_picks(jot_Ctx *ctx, NodeId code, NodeId *pick);
 
 /* ---- ccode/emit/user.c ---- */

@@ -7,7 +7,8 @@
  *
  *     CODE x -> y, gradient text of x        CODE (x, y, dy) -> dx
  *
- * Gradients of gradients would need texts that nobody gave: they are refused by name.
+ * Gradients of gradients would need texts that nobody gave: they are refused by name. Who has them
+ * says so in a gradient of one's own (ops/transform/custom.c) that is made of such code again.
  *
  * Read before: ops/user/code.c. After: ops/grad/grad.c, ccode/emit/user.c. */
 #include "ops/maps.h"
@@ -179,12 +180,12 @@ jot_code_map(const char *expression, jot_Vars operands, jot_DType dtype,
 
 /* ---- gradients of maps -------------------------------------------------------------------- */
 
+/* d out / d operand k. */
 static NodeId
-map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
+map_slope(jot_Ctx *ctx, NodeId node, int k)
 {
     const Node *n = jot_node(ctx, node);
-    jot_DType own = (jot_DType)jot_node(ctx, n->input[k])->dtype;
-    NodeId x[CODE_MAP_MOST + 1], factor;
+    NodeId x[CODE_MAP_MOST + 1], slope;
     char name[40];
     Text text = {NULL, name, 0, sizeof name};
     CodeSpec *s;
@@ -199,9 +200,41 @@ map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
         return 0;
     s->arg[i].name = "y";
     jot_codespec_finish(s);
-    factor = map_node(ctx, s, (jot_DType)n->dtype, n->rank, n->ext, x);
+    slope = map_node(ctx, s, (jot_DType)n->dtype, n->rank, n->ext, x);
     jot_code_unref(ctx, s);
-    return jot_maps_cast(ctx, jot_ew_of(ctx, EW_MUL, dout, factor, 0), own);
+    return slope;
+}
+
+static NodeId
+map_grad_operand(jot_Ctx *ctx, NodeId node, NodeId dout, int k)
+{
+    jot_DType own = (jot_DType)jot_node(ctx, jot_node(ctx, node)->input[k])->dtype;
+
+    return jot_maps_cast(ctx, jot_ew_of(ctx, EW_MUL, dout, map_slope(ctx, node, k), 0), own);
+}
+
+/* No text was given for the gradient of a float: always false. */
+static bool
+code_no_text(jot_Ctx *ctx, const CodeSpec *f, int k)
+{
+    if (f->map)
+        return jot_fail(ctx, JOT_EGRAD,
+                        "grad: %s \"%.*s\" has no gradient expression for operand %d (%c)",
+                        f->name, 200, f->source, k,
+                        f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
+    return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s", f->name,
+                    f->arg[k].name);
+}
+
+JOT_FN NodeId
+jot_code_tangent(jot_Ctx *ctx, NodeId map, int k, NodeId t)
+{
+    const Node *n = jot_node(ctx, map);
+
+    if (!n->code->arg[k].grad)
+        return code_no_text(ctx, n->code, k), 0;
+    return jot_ew_of(ctx, EW_MUL, jot_maps_cast(ctx, t, (jot_DType)n->dtype),
+                     map_slope(ctx, map, k), 0);
 }
 
 /* ---- gradients of whole-array code -------------------------------------------------------- */
@@ -218,6 +251,22 @@ grad_devices(CodeSpec *s, const CodeSpec *f, int input)
     return true;
 }
 
+/* It runs over the same examples, in parallel along what its input k says. */
+static bool
+grad_runs(CodeSpec *s, const CodeSpec *f, int k)
+{
+    int i;
+
+    s->parallel = f->arg[k].grad_parallel;
+    s->parallel_dim = f->arg[k].grad_dim;
+    s->lead = f->lead;
+    memcpy(s->lead_ext, f->lead_ext, sizeof f->lead_ext);
+    s->examples = f->examples;
+    for (i = 0; i < f->inputs; i++)
+        s->arg[i].shared = f->arg[i].shared;
+    return grad_devices(s, f, k);
+}
+
 /* Inputs x.., y.., dy.. (of float outputs) and their names; the output is dx of input k. */
 static CodeSpec *
 code_grad_spec(jot_Ctx *ctx, const CodeSpec *f, int k)
@@ -231,7 +280,7 @@ code_grad_spec(jot_Ctx *ctx, const CodeSpec *f, int k)
     s = jot_codespec_open(ctx, n, 1, f->scalars);
     ok = s && jot_codespec_string(s, &s->source, "", f->arg[k].grad)
       && jot_codespec_string(s, &s->helpers, "", f->helpers)
-      && grad_devices(s, f, k)
+      && grad_runs(s, f, k)
       && jot_codespec_string(s, &s->arg[n].name, "d", f->arg[k].name)
       && jot_codespec_arg(s, n, (jot_DType)f->arg[k].dtype, f->arg[k].rank, f->arg[k].ext);
     for (i = 0, n = all; i < all && ok; i++) {
@@ -272,6 +321,7 @@ code_grad_inputs(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *x)
 {
     const Node *n = jot_node(ctx, node);
     const CodeSpec *f = n->code;
+    int64_t ext[2 * JOT_MAX_RANK];
     int at = f->inputs + f->outputs, i;
 
     for (i = 0; i < f->inputs; i++)
@@ -283,17 +333,32 @@ code_grad_inputs(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *x)
 
         if (jot_dtype_class((jot_DType)a->dtype) != CLASS_FLOAT)
             continue;
-        x[at] = dout[i] ? dout[i] : jot_const_f64(ctx, (jot_DType)a->dtype, a->rank, a->ext, 0);
+        x[at] = dout[i] ? dout[i] : jot_const_f64(ctx, (jot_DType)a->dtype,
+                                                  jot_codespec_ext(f, a, ext), ext, 0);
         if (!x[at++])
             return false;
     }
     return true;
 }
 
+/* The sum of what all examples give to an input that they share. */
+static NodeId
+code_grad_shared(jot_Ctx *ctx, const CodeSpec *f, int k, NodeId d)
+{
+    const CodeArg *a = &f->arg[k];
+    Ix index[JOT_MAX_RANK];
+    int i;
+
+    for (i = 0; i < a->rank; i++)
+        index[i] = jot_ix_axis(&ctx->ix, f->lead + i);
+    return jot_reduce_node(ctx, JOT_ADD, d, a->rank, a->ext, index, 0, NULL, 1, 0, NULL);
+}
+
 static NodeId
 code_grad_operand(jot_Ctx *ctx, NodeId node, const NodeId *x, int k)
 {
-    CodeSpec *s = code_grad_spec(ctx, jot_node(ctx, node)->code, k);
+    const CodeSpec *f = jot_node(ctx, node)->code;
+    CodeSpec *s = code_grad_spec(ctx, f, k);
     NodeId pick = 0;
 
     if (!s)
@@ -301,7 +366,7 @@ code_grad_operand(jot_Ctx *ctx, NodeId node, const NodeId *x, int k)
     if (!jot_codespec_node(ctx, s, x, &pick))
         pick = 0;
     jot_code_unref(ctx, s);
-    return pick;
+    return pick && f->arg[k].shared ? code_grad_shared(ctx, f, k, pick) : pick;
 }
 
 JOT_FN bool
@@ -323,13 +388,7 @@ jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din)
         any |= din[k] != 0;
         if (!wanted || !is_float || f->arg[k].grad)
             continue;
-        if (f->map)
-            return jot_fail(ctx, JOT_EGRAD,
-                            "grad: %s \"%.*s\" has no gradient expression for operand %d (%c)",
-                            f->name, 200, f->source, k,
-                            f->arg[k].name ? f->arg[k].name[0] : 'a' + k);
-        return jot_fail(ctx, JOT_EGRAD, "grad: code %s has no gradient source for input %s",
-                        f->name, f->arg[k].name);
+        return code_no_text(ctx, f, k);
     }
     if (any && !f->map && !code_grad_inputs(ctx, node, dout, x))
         return false;
@@ -346,13 +405,32 @@ jot_code_grad(jot_Ctx *ctx, NodeId node, const NodeId *dout, NodeId *din)
 
 /* ---- without a compiler ------------------------------------------------------------------- */
 
+/* Example by example, each with its part of what they do not share. */
+static void
+code_host_all(const CodeSpec *f, void *const *buf)
+{
+    void *own[4 * CODE_MOST];
+    int64_t e;
+    int k;
+
+    for (e = 0; e < f->examples; e++) {
+        for (k = 0; k < f->inputs + f->outputs; k++) {
+            const CodeArg *a = &f->arg[k];
+            size_t nbytes = (size_t)a->nelem * jot_dtype_nbytes((jot_DType)a->dtype);
+
+            own[k] = a->shared ? buf[k] : (char *)buf[k] + (size_t)e * nbytes;
+        }
+        f->host(f->user, f->inputs + f->outputs, own, f->scalar);
+    }
+}
+
 JOT_FN bool
 jot_code_host(jot_Ctx *ctx, NodeId node, void *const *buf)
 {
     const CodeSpec *f = jot_node(ctx, node)->code;
 
     if (f->host) {
-        f->host(f->user, f->inputs + f->outputs, buf, f->scalar);
+        code_host_all(f, buf);
         return true;
     }
     if (f->map)

@@ -163,28 +163,39 @@ jot_codespec_names(jot_Ctx *ctx, const char *op, const jot_Code *c)
     return true;
 }
 
-/* "y_0" or "y_n" -> which argument, which extent. */
-JOT_FN bool
-jot_codespec_parallel(jot_Ctx *ctx, const char *name, CodeSpec *s)
+/* What follows an array's name in "y_0", and in "dy_0" where gradients are; NULL: it is not. */
+static const char *
+code_behind(const char *name, const char *array, bool gradient)
 {
+    const char *of = gradient && name[0] == 'd' && code_begins(name + 1, array) ? name + 1 : name;
+
+    of = code_begins(of, array) ? of + jot_str_len(array) : NULL;
+    return of && code_is_derived(of) && of[1] != 's' ? of : NULL;
+}
+
+JOT_FN bool
+jot_codespec_parallel(jot_Ctx *ctx, const char *name, const CodeSpec *s, bool gradient, int *arg,
+                      int *dim)
+{
+    const char *what = gradient ? "grad_parallel" : "parallel";
     int k, d;
 
     for (k = 0; k < s->inputs + s->outputs; k++) {
-        const char *arg = s->arg[k].name, *rest = name + jot_str_len(arg);
+        const char *rest = code_behind(name, s->arg[k].name, gradient);
 
-        if (!code_begins(name, arg) || !code_is_derived(rest) || rest[1] == 's')
+        if (!rest)
             continue;
         for (d = 0, rest++; code_digit(*rest) && d < 1000; rest++)
             d = d * 10 + (*rest - '0');
-        s->parallel = k + 1;
-        s->parallel_dim = *rest == 'n' ? -1 : d;
-        if (s->parallel_dim < s->arg[k].rank)
+        *arg = k + 1;
+        *dim = *rest == 'n' ? -1 : d;
+        if (*dim < s->arg[k].rank)
             return true;
-        return jot_fail(ctx, JOT_ERANGE, "code %s: parallel is \"%s\", but %s has rank %d", s->name,
-                        name, arg, s->arg[k].rank);
+        return jot_fail(ctx, JOT_ERANGE, "code %s: %s is \"%s\", but %s has rank %d", s->name, what,
+                        name, s->arg[k].name, s->arg[k].rank);
     }
     return jot_fail(ctx, JOT_EUSE,
-                    "code %s: parallel is \"%s\", which is no extent of an input or output "
+                    "code %s: %s is \"%s\", which is no extent of an input or output "
                     "(such as %s_0)",
-                    s->name, name, s->arg[s->inputs].name);
+                    s->name, what, name, s->arg[s->inputs].name);
 }

@@ -73,6 +73,29 @@ PRODUCTS = [
      lambda a, b: torch.cdist(a, b, compute_mode='donot_use_mm_for_euclid_dist')),
     ('cdist_1', [(3, 4), (5, 4)], lambda a, b: torch.cdist(a, b, 1)),
 ]
+def definite(a):
+    return a @ a.mT + torch.eye(a.shape[-1], dtype=a.dtype)
+
+
+def regular(a):
+    return a + 3 * torch.eye(a.shape[-1], dtype=a.dtype)
+
+
+SYSTEMS = [
+    ('cholesky', [(2, 4, 4)], lambda a: torch.linalg.cholesky(definite(a))),
+    ('solve_triangular', [(2, 4, 4), (2, 4, 3)],
+     lambda a, b: torch.linalg.solve_triangular(regular(a), b, upper=True)),
+    ('solve_triangular_right', [(3, 3), (2, 3)],
+     lambda a, b: torch.linalg.solve_triangular(a, b, upper=False, left=False,
+                                                unitriangular=True)),
+    ('cholesky_solve', [(4, 4), (4, 2)],
+     lambda a, b: torch.cholesky_solve(b, torch.linalg.cholesky(definite(a)))),
+    ('inverse', [(2, 4, 4)], lambda a: torch.linalg.inv(regular(a))),
+    ('solve', [(2, 4, 4), (2, 4, 2)], lambda a, b: torch.linalg.solve(regular(a), b)),
+    ('det', [(2, 3, 3)], lambda a: torch.linalg.det(regular(a))),
+    ('slogdet', [(2, 3, 3)], lambda a: torch.linalg.slogdet(-regular(a))[1]),
+    ('matrix_power', [(3, 3)], lambda a: torch.linalg.matrix_power(regular(a), -3)),
+]
 FUNCTIONS = [
     ('erfinv', [(5, 7)], lambda x: torch.erfinv(INSIDE(x))),
     ('lgamma', [(5, 7)], lambda x: torch.lgamma(5 * x * x + 0.01)),
@@ -82,4 +105,4 @@ FUNCTIONS = [
     ('sinc', [(5, 7)], torch.sinc),
     ('logit', [(5, 7)], lambda x: torch.logit(torch.sigmoid(x), 0.2)),
 ]
-CASES = ARRAYS + INDEX + PRODUCTS + FUNCTIONS
+CASES = ARRAYS + INDEX + PRODUCTS + SYSTEMS + FUNCTIONS

@@ -1,5 +1,6 @@
 /* cases.h - the driver of reference cases: results and gradients of compositions against a table of
- * PyTorch's values in f32 and f64, against finite differences to second order; and what the checks
+ * PyTorch's values in f32 and f64, against finite differences to second order, of many examples at
+ * once against one after the other; and what the checks
  * of wrong arguments share. A program includes one table of tests/ref/make.py and this, lists how
  * jot builds the cases of the table,
  *
@@ -151,6 +152,27 @@ along(jot_Ctx *c, const jot_Var *a, int n)
     return s;
 }
 
+/* Where it starts, tangents along the direction are `first` for the value, `second` for that. */
+static void
+check_tangents(jot_Ctx *c, const RefCase *r, const jot_Var *in, jot_Var value, jot_Var slope,
+               double first, double second)
+{
+    jot_Var x[5], dx[5], dy[2];
+    int n = 0;
+    for (int k = 0; k < r->inputs; k++)
+        if (r->grad[k]) {
+            x[n] = in[k];
+            dx[n++] = ref_array(c, JOT_F64, jot_shape(in[k]), k + 20, 1);
+        }
+    jot_jvp(JOT_VARS(value, slope), jot_vars(n, x), jot_vars(n, dx), dy);
+    double d1 = jot_item(dy[0]), d2 = jot_item(dy[1]);
+    CHECK(fabs(d1 - first) <= 1e-9 * (1 + fabs(first)), "%s: slope %.12g, tangent %.12g: %s",
+          r->name, first, d1, jot_message(c));
+    CHECK(fabs(d2 - second) <= 1e-8 * (1 + fabs(second)),
+          "%s: curvature %.12g, tangent of the slope %.12g: %s", r->name, second, d2,
+          jot_message(c));
+}
+
 /* Value, first and second derivative along the direction, at a distance h from the start. */
 static void
 derivatives(const RefCase *r, double h, double *value, double *first, double *second)
@@ -163,7 +185,86 @@ derivatives(const RefCase *r, double h, double *value, double *first, double *se
     *first = jot_item(slope);
     jot_grad(slope, jot_vars(r->inputs, in), gg);
     *second = jot_item(along(c, gg, r->inputs));
+    if (h == 0)
+        check_tangents(c, r, in, loss, slope, *first, *second);
     CHECK(!jot_error(c), "%s: %s", r->name, jot_message(c));
+    jot_close(c);
+}
+
+/* ---- many at once ---- */
+
+enum { EXAMPLES = 3, RESULTS = 12 };
+
+/* The value, its gradients, and where it is differentiable those of their sum; how many. */
+static int
+results(const RefCase *r, jot_Ctx *c, const jot_Var *in, jot_Var *out)
+{
+    jot_Var g[5], gg[5];
+    int n = 1;
+    out[0] = build(r->name, in);
+    jot_Var dy = ref_array(c, JOT_F64, jot_shape(out[0]), 9, 1);
+    if (!has_gradient(r))
+        return n;
+    jot_grad(jot_sum(jot_mul(out[0], dy), JOT_ALL_DIMS), jot_vars(r->inputs, in), g);
+    jot_grad(along(c, g, r->inputs), jot_vars(r->inputs, in), gg);
+    for (int k = 0; k < r->inputs; k++)
+        if (r->grad[k]) {
+            out[n++] = g[k];
+            out[n++] = gg[k];
+        }
+    return n;
+}
+
+static bool
+same_numbers(jot_Var a, jot_Var b, double *worst)
+{
+    static double p[MAX], q[MAX];
+    long n = (long)jot_nelem(a);
+    *worst = INFINITY;
+    if (n != (long)jot_nelem(b) || jot_rank(a) != jot_rank(b) || !ref_read(a, p, MAX) ||
+        !ref_read(b, q, MAX))
+        return false;
+    *worst = 0;
+    for (long k = 0; k < n; k++)
+        if (p[k] != q[k] && !(p[k] != p[k] && q[k] != q[k])) {
+            double d = fabs(p[k] - q[k]) / (1 + fabs(p[k]) + fabs(q[k]));
+            *worst = d > *worst || d != d ? d : *worst;
+        }
+    return *worst <= 1e-9;
+}
+
+/* jot_vmap against one example after the other. mixed: every second input is the same for all, the
+ * others' axis is the last, and so is the results'. */
+static void
+check_examples(const RefCase *r, bool mixed)
+{
+    jot_Ctx *c = open_ctx();
+    jot_Var in[5], of[EXAMPLES][5], xs[5], one[EXAMPLES][RESULTS], y[RESULTS], ys[RESULTS];
+    int64_t ext[5], axes[5], last[RESULTS];
+    for (int k = 0; k < r->inputs; k++) {
+        jot_Ints shape = ints_of(&r->in[k], ext);
+        bool shared = mixed && k % 2;
+        in[k] = ref_array(c, JOT_F64, shape, k + 1, 1);
+        for (int e = 0; e < EXAMPLES; e++)
+            of[e][k] = shared ? in[k] : ref_array(c, JOT_F64, shape, k + 1 + 10 * e, 1);
+        xs[k] = shared ? in[k] : jot_stack(JOT_VARS(of[0][k], of[1][k], of[2][k]), mixed ? -1 : 0);
+        axes[k] = shared ? JOT_UNBATCHED : mixed ? -1 : 0;
+    }
+    int n = results(r, c, in, y);
+    for (int k = 0; k < n; k++)
+        last[k] = mixed ? -1 : 0;
+    jot_Vmap how = {jot_ints(r->inputs, axes), jot_ints(n, last), false};
+    CHECK(jot_vmap(jot_vars(n, y), jot_vars(r->inputs, in), jot_vars(r->inputs, xs), &how, ys),
+          "%s: %s", r->name, jot_message(c));
+    for (int e = 0; e < EXAMPLES; e++)
+        results(r, c, of[e], one[e]);
+    for (int k = 0; k < n && !jot_error(c); k++)
+        for (int e = 0; e < EXAMPLES; e++) {
+            double worst;
+            jot_Var got = jot_take(ys[k], jot_scalar(c, JOT_I64, e), mixed ? -1 : 0);
+            CHECK(same_numbers(got, one[e][k], &worst), "%s: result %d of example %d off by %g: %s",
+                  r->name, k, e, worst, jot_message(c));
+        }
     jot_close(c);
 }
 
@@ -172,6 +273,8 @@ check_slopes(const RefCase *r)
 {
     const double h = 1e-5;
     double v0, v1, v2, a0, a1, a2, b0, b1, b2;
+    check_examples(r, false);
+    check_examples(r, true);
     if (!has_gradient(r))
         return;
     derivatives(r, 0, &v0, &v1, &v2);

@@ -1,0 +1,576 @@
+/* nn/linalg.c - triangular systems, Cholesky's factor, inverses and determinants of small matrices.
+ *
+ *     n in blocks of 64            a block's own work      one kernel of user code, of numbers
+ *                                  between blocks          matrix products
+ *
+ *     cholesky   S = A[j.., j] - L[j.., ..j] L[j, ..j]'    all products so far as one
+ *                L[j, j], X = factor of S's first block and its inverse      L[below, j] = S X'
+ *     T X = B    X[j] = T[j, j]^-1 (B[j] - T[j, ..j] X[..j])  the blocks' inverses all at once
+ *
+ * The loops over elements of a block depend on each other at each step, so they are C (jot_code)
+ * and have no gradient. What they give is made a function of the block again by its expansion
+ * around the numbers it was given: D = A - stop_grad(A) is 0 and has A's derivative, and
+ *
+ *     inverse    X + (Z Z - Z) X,  Z = X D
+ *     cholesky   L (I + P - F(P P')),  P = F(X D X'),  X = L^-1,  F: below the diagonal, half of it
+ *     log det    log det + tr Z - tr(Z Z) / 2
+ *
+ * are right to the second order, so that first and second derivatives are exact, at the cost of a
+ * few products of a block. Between blocks the gradient is that of the products. With values nothing
+ * happens: 0 is added to them.
+ *
+ * Read before: nn/parts.h, nn/sort.c (how a kernel is written). After: nn.h. */
+#include "nn.h"
+#include "nn/parts.h"
+
+enum { LINALG_BLOCK = 64 }; /* of one matrix */
+
+/* ---- the kernels ---- */
+
+/* Matrices lo .. hi of a (count, n, n). factor: w = M below and D on the diagonal of a = M D M', M
+ * with ones on its diagonal; above is what is left over. x: the inverse of the lower triangle of w,
+ * whose diagonal is unit (counts as ones) or not. */
+#define LINALG_TRIANGLE(GLOBAL, ELEM) \
+    for (jot_i64 at = lo; at < hi; at++) { \
+        const jot_i64 n = a_1; \
+        GLOBAL const ELEM *from = a + at * n * n; \
+        GLOBAL ELEM *t = w + at * n * n; \
+        GLOBAL ELEM *to = x + at * n * n; \
+        for (jot_i64 i = 0; i < n * n; i++) \
+            t[i] = from[i]; \
+        for (jot_i64 j = 0; factor != 0 && j < n; j++) { \
+            const ELEM over = (ELEM)1 / t[j * n + j]; \
+            for (jot_i64 i = j + 1; i < n; i++) { \
+                t[j * n + i] = t[i * n + j]; \
+                t[i * n + j] *= over; \
+            } \
+            for (jot_i64 i = j + 1; i < n; i++) { \
+                const ELEM f = t[i * n + j]; \
+                for (jot_i64 k = j + 1; k <= i; k++) \
+                    t[i * n + k] -= f * t[j * n + k]; \
+            } \
+        } \
+        for (jot_i64 i = 0; i < n; i++) { \
+            const ELEM over = unit != 0 ? (ELEM)1 : (ELEM)1 / t[i * n + i]; \
+            for (jot_i64 c = 0; c < n; c++) \
+                to[i * n + c] = (ELEM)(c == i); \
+            for (jot_i64 k = 0; k < i; k++) { \
+                const ELEM f = t[i * n + k]; \
+                for (jot_i64 c = 0; c <= k; c++) \
+                    to[i * n + c] -= f * to[k * n + c]; \
+            } \
+            for (jot_i64 c = 0; c <= i; c++) \
+                to[i * n + c] *= over; \
+        } \
+    }
+
+/* By Gauss and Jordan, the largest element of each column first. x: a's inverse; pivots (count, n):
+ * their product is the determinant. w is room. */
+#define LINALG_GENERAL(GLOBAL, ELEM) \
+    for (jot_i64 at = lo; at < hi; at++) { \
+        const jot_i64 n = a_1; \
+        GLOBAL const ELEM *from = a + at * n * n; \
+        GLOBAL ELEM *t = w + at * n * n; \
+        GLOBAL ELEM *to = x + at * n * n; \
+        ELEM sign = 1; \
+        for (jot_i64 i = 0; i < n * n; i++) { \
+            t[i] = from[i]; \
+            to[i] = (ELEM)(i / n == i % n); \
+        } \
+        for (jot_i64 j = 0; j < n; j++) { \
+            jot_i64 most = j; \
+            ELEM largest = t[j * n + j] < 0 ? -t[j * n + j] : t[j * n + j]; \
+            for (jot_i64 i = j + 1; i < n; i++) { \
+                const ELEM v = t[i * n + j] < 0 ? -t[i * n + j] : t[i * n + j]; \
+                if (v > largest) { \
+                    largest = v; \
+                    most = i; \
+                } \
+            } \
+            for (jot_i64 c = 0; most != j && c < n; c++) { \
+                const ELEM u = t[j * n + c]; \
+                const ELEM v = to[j * n + c]; \
+                t[j * n + c] = t[most * n + c]; \
+                to[j * n + c] = to[most * n + c]; \
+                t[most * n + c] = u; \
+                to[most * n + c] = v; \
+            } \
+            sign = most != j ? -sign : sign; \
+            const ELEM pivot = t[j * n + j]; \
+            const ELEM over = (ELEM)1 / pivot; \
+            pivots[at * n + j] = j + 1 == n ? sign * pivot : pivot; \
+            for (jot_i64 c = 0; c < n; c++) { \
+                t[j * n + c] *= over; \
+                to[j * n + c] *= over; \
+            } \
+            for (jot_i64 i = 0; i < n; i++) { \
+                const ELEM f = i == j ? (ELEM)0 : t[i * n + j]; \
+                for (jot_i64 c = 0; i != j && c < n; c++) { \
+                    t[i * n + c] -= f * t[j * n + c]; \
+                    to[i * n + c] -= f * to[j * n + c]; \
+                } \
+            } \
+        } \
+    }
+#define LINALG_TEXT(...) LINALG_TEXT_(__VA_ARGS__)
+#define LINALG_TEXT_(...) #__VA_ARGS__
+
+#define LINALG_WORDS(ELEM) \
+    typedef int64_t jot_i64; \
+    const ELEM *a = buf[0]; \
+    ELEM *w = buf[1], *x = buf[2]; \
+    const jot_i64 lo = 0, hi = (jot_i64)scalars[2].f, a_1 = (jot_i64)scalars[3].f; \
+    (void)user, (void)nbuf;
+
+#define LINALG_HOST(NAME, ELEM) \
+static void \
+linalg_triangle_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
+{ \
+    LINALG_WORDS(ELEM) \
+    const double factor = scalars[0].f, unit = scalars[1].f; \
+    LINALG_TRIANGLE(, ELEM) \
+} \
+static void \
+linalg_general_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
+{ \
+    LINALG_WORDS(ELEM) \
+    ELEM *pivots = buf[3]; \
+    LINALG_GENERAL(, ELEM) \
+}
+LINALG_HOST(f32, float)
+LINALG_HOST(f64, double)
+
+typedef struct { const char *text, *opencl; jot_HostFn *host; } LinalgKernel;
+
+#define LINALG_KERNEL(CODE, ELEM, HOST) \
+    {LINALG_TEXT(CODE(, ELEM)), LINALG_TEXT(CODE(__global, ELEM)), HOST}
+static const LinalgKernel linalg_kernels[2][2] = {
+    {LINALG_KERNEL(LINALG_TRIANGLE, float, linalg_triangle_f32),
+     LINALG_KERNEL(LINALG_TRIANGLE, double, linalg_triangle_f64)},
+    {LINALG_KERNEL(LINALG_GENERAL, float, linalg_general_f32),
+     LINALG_KERNEL(LINALG_GENERAL, double, linalg_general_f64)}
+};
+
+/* Of the numbers of a (count, n, n). out: w and x, which are as large, and pivots if general. */
+static bool
+linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
+{
+    static const char *const in_names[] = {"a"};
+    jot_Var in = jot_stop_grad(a);
+    int64_t count = jot_extent(a, 0), n = jot_extent(a, 1);
+    const LinalgKernel *k = &linalg_kernels[general][jot_dtype(a) == JOT_F64];
+    jot_CodeScalar scalars[4] = {{"factor", factor}, {"unit", unit}, {"count", (double)count},
+                                 {"n", (double)n}};
+    jot_CodeOut outs[3] = {{.name = "w", .like = "a"}, {.name = "x", .like = "a"},
+                           {.name = "pivots", .dtype = jot_dtype(a), .shape = JOT_SHAPE(count, n)}};
+    jot_Code code = {.name = general ? "inverse" : factor ? "cholesky" : "triangular inverse",
+                     .inputs = 1, .in = &in, .in_names = in_names, .outputs = general ? 3 : 2,
+                     .out = outs, .scalars = 4, .scalar = scalars, .parallel = "a_0",
+                     .source = k->text, .host = k->host};
+    code.opencl.source = k->opencl;
+    code.cuda.source = k->text;
+    return jot_code(a.ctx, &code, out);
+}
+
+/* ---- of a block ---- */
+
+static jot_Var
+linalg_turned(jot_Var a)
+{
+    return jot_swap(a, -1, -2);
+}
+
+/* 0, with the derivative of a */
+static jot_Var
+linalg_change(jot_Var a)
+{
+    return jot_sub(a, jot_stop_grad(a));
+}
+
+/* inside (n, n) where the diagonal is, else a (count, n, n) */
+static jot_Var
+linalg_on_diagonal(jot_Var inside, jot_Var a)
+{
+    int64_t n = jot_extent(a, -1);
+    return jot_where(jot_eye(a.ctx, JOT_BOOL, n, n), inside, a);
+}
+
+static jot_Var
+linalg_half(jot_Var a)
+{
+    return linalg_on_diagonal(jot_scale(a, 0.5), jot_tril(a, -1));
+}
+
+/* x + (z z - z) x, the inverse of what has the inverse x and changes by d */
+static jot_Var
+linalg_inverse_at(jot_Var x, jot_Var d)
+{
+    jot_Var z = jot_matmul(x, d);
+    return jot_add(x, jot_matmul(jot_sub(jot_matmul(z, z), z), x));
+}
+
+/* The lower triangles of t (count, n, n) inverted. */
+static jot_Var
+linalg_triangles(jot_Var t, bool unit)
+{
+    jot_Var out[3], low = jot_tril(t, unit ? -1 : 0);
+    if (!jot_ok(low) || !linalg_code(low, false, false, unit, out))
+        return nn_poison(t.ctx);
+    return linalg_inverse_at(out[1], linalg_change(low));
+}
+
+/* a (count, n, n), symmetric: *factor and *inverse of the factor. NaN once a pivot is not > 0. */
+static bool
+linalg_factor(jot_Var a, jot_Var *factor, jot_Var *inverse)
+{
+    jot_Var out[3];
+    if (!jot_ok(a) || !linalg_code(a, false, true, true, out))
+        return false;
+    jot_Var d = jot_diagonal(out[0], 0);
+    jot_Var root = jot_where(jot_gt(d, nn_zero(d)), jot_sqrt(d), nn_number(d, nn_nan()));
+    jot_Var l = linalg_on_diagonal(jot_unsqueeze(root, 2),
+                                   jot_mul(jot_tril(out[0], -1), jot_unsqueeze(root, 1)));
+    jot_Var x = jot_div(out[1], jot_unsqueeze(root, 2));
+    jot_Var p = jot_matmul(jot_matmul(x, linalg_change(a)), linalg_turned(x));
+    p = linalg_half(p);
+    jot_Var m = jot_sub(p, linalg_half(jot_matmul(p, linalg_turned(p))));
+    *factor = jot_add(l, jot_matmul(l, m));
+    *inverse = jot_add(x, jot_matmul(jot_sub(jot_matmul(p, p), m), x));
+    return true;
+}
+
+/* ---- of blocks ---- */
+
+static jot_Var
+linalg_part(jot_Var a, int64_t row, int64_t rows, int64_t col, int64_t cols)
+{
+    return jot_narrow(jot_narrow(a, 1, row, rows), 2, col, cols);
+}
+
+static int64_t
+linalg_least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+/* The extent of blocks of matrices (count, n, n). Small ones leave less to do by elements, large
+ * ones make fewer kernels, which few matrices feel. */
+static int64_t
+linalg_block(jot_Var a)
+{
+    int64_t count = jot_extent(a, 0), n = jot_extent(a, 1);
+    int64_t block = count < 4 ? LINALG_BLOCK : count < 32 ? 32 : count < 256 ? 16 : 8;
+    while (block * (block < LINALG_BLOCK ? 16 : 32) < n)
+        block *= 2;
+    return block;
+}
+
+/* How many blocks of n; at least one. */
+static int
+linalg_blocks(int64_t n, int64_t block)
+{
+    return n > block ? (int)((n + block - 1) / block) : 1;
+}
+
+/* The factor's columns of block j, from its row on, of what is left of a (count, n, n) without the
+ * panels before. */
+static jot_Var
+linalg_panel(jot_Var a, int64_t block, int j, const jot_Var *panel, jot_Var *before)
+{
+    int64_t at = j * block, left = jot_extent(a, 1) - at, wide = linalg_least(left, block);
+    jot_Var s = linalg_part(a, at, left, at, wide), factor, inverse;
+    for (int i = 0; i < j; i++)
+        before[i] = jot_narrow(panel[i], 1, at - i * block, left);
+    if (j) {
+        jot_Var all = jot_concat(jot_vars(j, before), 2);
+        s = jot_sub(s, jot_matmul(all, linalg_turned(jot_narrow(all, 1, 0, wide))));
+    }
+    if (!linalg_factor(jot_narrow(s, 1, 0, wide), &factor, &inverse))
+        return nn_poison(a.ctx);
+    if (left == wide)
+        return factor;
+    jot_Var below = jot_matmul(jot_narrow(s, 1, wide, left - wide), linalg_turned(inverse));
+    return jot_concat(JOT_VARS(factor, below), 1);
+}
+
+/* a (count, n, n) */
+static jot_Var
+linalg_cholesky(jot_Var a)
+{
+    int64_t block = linalg_block(a);
+    int blocks = linalg_blocks(jot_extent(a, 1), block);
+    jot_Var room = nn_room(a.ctx, 2 * blocks), *panel = nn_handles(room);
+    a = jot_scale(jot_add(a, linalg_turned(a)), 0.5);
+    if (!panel || !jot_ok(a))
+        return nn_poison(a.ctx);
+    for (int j = 0; j < blocks; j++)
+        panel[j] = linalg_panel(a, block, j, panel, panel + blocks);
+    for (int j = 1; j < blocks; j++)
+        panel[j] = jot_pad(panel[j], JOT_INTS(0, j * block, 0), JOT_INTS(0, 0, 0), 0);
+    return jot_concat(jot_vars(blocks, panel), 2);
+}
+
+/* The inverses of t's blocks on the diagonal, (count, blocks, n, n) as many as are whole and
+ * (count, 1, n, n) of the rest. */
+static jot_Var
+linalg_diagonals(jot_Var t, int64_t first, int64_t blocks, int64_t n, bool lower, bool unit)
+{
+    int64_t count = jot_extent(t, 0);
+    jot_Ints shape = JOT_SHAPE(count, blocks, n, n);
+    char row[64], col[64];
+    for (int i = 0; i < 2; i++) {
+        char *to = nn_put_int(nn_put(i ? col : row, "i1*"), n);
+        nn_put(nn_put(nn_put_int(nn_put(to, "+"), first), "+"), (i == 0) == lower ? "i2" : "i3");
+    }
+    jot_Var d = jot_reindex(t, shape, JOT_INDEX("i0", row, col));
+    d = linalg_triangles(jot_reshape(d, JOT_SHAPE(count * blocks, n, n)), unit);
+    return jot_reshape(lower ? d : linalg_turned(d), shape);
+}
+
+/* t x = b, t (count, n, n) and b (count, n, m). */
+static jot_Var
+linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
+{
+    int64_t n = jot_extent(t, 1), block = linalg_block(t), whole = n / block;
+    int64_t rest = n - whole * block;
+    int blocks = linalg_blocks(n, block);
+    jot_Var room = nn_room(t.ctx, blocks), *x = nn_handles(room), inverse[2];
+    if (!x || !jot_ok(t) || !jot_ok(b))
+        return nn_poison(t.ctx);
+    if (whole)
+        inverse[0] = linalg_diagonals(t, 0, whole, block, lower, unit);
+    if (rest || !whole)
+        inverse[1] = linalg_diagonals(t, whole * block, 1, rest, lower, unit);
+    for (int step = 0; step < blocks; step++) {
+        int j = lower ? step : blocks - 1 - step;
+        int64_t at = j * block, rows = linalg_least(n - at, block);
+        int64_t done = lower ? 0 : at + rows, ndone = lower ? at : n - done;
+        jot_Var r = jot_narrow(b, 1, at, rows);
+        if (step) {
+            jot_Var all = jot_concat(jot_vars(step, lower ? x : x + j + 1), 1);
+            r = jot_sub(r, jot_matmul(linalg_part(t, at, rows, done, ndone), all));
+        }
+        x[j] = jot_matmul(jot_select(inverse[j >= whole], 1, j < whole ? j : 0), r);
+    }
+    return jot_concat(jot_vars(blocks, x), 1);
+}
+
+/* ---- checks ---- */
+
+/* a is of square matrices; in a scope that jot_leave ends it becomes (count, n, n), of a float that
+ * is computed in. */
+static bool
+linalg_begin(jot_Var *a, const char *op)
+{
+    if (!nn_matrix(*a, 0, op))
+        return false;
+    if (jot_extent(*a, -1) != jot_extent(*a, -2)) {
+        jot_raise(a->ctx, JOT_ESHAPE, "%s: x: square matrices asked, %lld x %lld found", op,
+                  (long long)jot_extent(*a, -2), (long long)jot_extent(*a, -1));
+        return false;
+    }
+    jot_push(a->ctx);
+    *a = nn_wide(*a);
+    return true;
+}
+
+static jot_Var
+linalg_three(jot_Var a)
+{
+    int64_t count = 1;
+    for (int d = 0; d + 2 < jot_rank(a); d++)
+        count *= jot_extent(a, d);
+    return jot_reshape(a, JOT_SHAPE(count, jot_extent(a, -2), jot_extent(a, -1)));
+}
+
+static jot_Var
+linalg_end(jot_Var y, jot_Var like, jot_DType dtype)
+{
+    return jot_leave(like.ctx, jot_cast(jot_reshape(y, jot_shape(like)), dtype));
+}
+
+/* b's last two extents are those of a right or left side of a; the leading ones are a's. */
+static bool
+linalg_side(jot_Var a, jot_Var b, bool right, const char *op)
+{
+    int rank = jot_rank(a), side = right ? rank - 1 : rank - 2;
+    if (!jot_check(a.ctx, b, op, "b"))
+        return false;
+    if (jot_rank(b) != rank) {
+        jot_raise(a.ctx, JOT_ESHAPE, "%s: b: rank %d asked (a's), %d found", op, rank, jot_rank(b));
+        return false;
+    }
+    for (int d = 0; d < rank; d++) {
+        bool counts = d < rank - 2 || d == side;
+        if (counts && jot_extent(b, d) != jot_extent(a, d)) {
+            jot_raise(a.ctx, JOT_ESHAPE, "%s: b: extent %lld asked (a's dimension %d), %lld found",
+                      op, (long long)jot_extent(a, d), d, (long long)jot_extent(b, d));
+            return false;
+        }
+    }
+    return true;
+}
+
+/* ---- the functions ---- */
+
+jot_Var
+jot_cholesky(jot_Var a)
+{
+    jot_Var x = a;
+    if (!linalg_begin(&x, "cholesky"))
+        return nn_poison(a.ctx);
+    jot_Var y = jot_nelem(x) ? linalg_cholesky(linalg_three(x)) : x;
+    return linalg_end(y, a, nn_float_of(jot_dtype(a)));
+}
+
+/* t x = b, or x t = b, in which all are turned. */
+static jot_Var
+linalg_sides(jot_Var a, jot_Var b, unsigned how)
+{
+    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
+    jot_Var t = linalg_three(a), x = linalg_three(b);
+    bool lower = !(how & JOT_SOLVE_UPPER);
+    if (turned != right) {
+        t = linalg_turned(t);
+        lower = !lower;
+    }
+    x = linalg_solve(t, right ? linalg_turned(x) : x, lower, how & JOT_SOLVE_UNIT);
+    return right ? linalg_turned(x) : x;
+}
+
+jot_Var
+jot_solve_triangular(jot_Var a, jot_Var b, unsigned how)
+{
+    static const char op[] = "solve_triangular";
+    const unsigned all = JOT_SOLVE_UPPER | JOT_SOLVE_TRANSPOSED | JOT_SOLVE_UNIT | JOT_SOLVE_RIGHT;
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b));
+    jot_Var t = a;
+    if (!jot_check(ctx, a, op, "a"))
+        return nn_poison(ctx);
+    if (how & ~all)
+        return jot_raise(ctx, JOT_EUSE, "%s: how: flags of 0..%u asked, %u found", op, all, how);
+    if (!linalg_begin(&t, op))
+        return nn_poison(ctx);
+    if (!linalg_side(a, b, how & JOT_SOLVE_RIGHT, op))
+        return jot_leave(ctx, nn_poison(ctx));
+    jot_DType dtype = jot_promote(nn_float_of(jot_dtype(a)), jot_dtype(b));
+    jot_Var x = jot_cast(b, jot_promote(jot_dtype(t), jot_dtype(nn_wide(b))));
+    t = jot_cast(t, jot_dtype(x));
+    return linalg_end(jot_nelem(x) ? linalg_sides(t, x, how) : x, b, dtype);
+}
+
+jot_Var
+jot_cholesky_solve(jot_Var l, jot_Var b)
+{
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(l, b));
+    jot_push(ctx);
+    jot_Var y = jot_solve_triangular(l, b, 0);
+    return jot_leave(ctx, jot_solve_triangular(l, y, JOT_SOLVE_TRANSPOSED));
+}
+
+/* Inverse and pivots of a (count, n, n), and z = x d. */
+static bool
+linalg_general(jot_Var a, jot_Var *x, jot_Var *pivots, jot_Var *z)
+{
+    jot_Var out[3];
+    if (!jot_ok(a) || !linalg_code(a, true, false, false, out))
+        return false;
+    *x = out[1];
+    *pivots = out[2];
+    *z = jot_matmul(jot_where(jot_isfinite(*x), *x, nn_zero(*x)), linalg_change(a));
+    return true;
+}
+
+jot_Var
+jot_inverse(jot_Var a)
+{
+    jot_Var t = a, x, pivots, z;
+    if (!linalg_begin(&t, "inverse"))
+        return nn_poison(a.ctx);
+    jot_Var y = t;
+    if (jot_nelem(t)) {
+        if (!linalg_general(linalg_three(t), &x, &pivots, &z))
+            return jot_leave(a.ctx, nn_poison(a.ctx));
+        y = jot_add(x, jot_matmul(jot_sub(jot_matmul(z, z), z), x));
+    }
+    return linalg_end(y, a, nn_float_of(jot_dtype(a)));
+}
+
+/* By the inverse, and once more for what is left. */
+jot_Var
+jot_solve(jot_Var a, jot_Var b)
+{
+    static const char op[] = "solve";
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(a, b));
+    if (!nn_matrix(a, 0, op) || !linalg_side(a, b, false, op))
+        return nn_poison(ctx);
+    jot_push(ctx);
+    jot_Var inverse = jot_inverse(a), x = jot_matmul(inverse, b);
+    return jot_leave(ctx, jot_add(x, jot_matmul(inverse, jot_sub(b, jot_matmul(a, x)))));
+}
+
+/* Of a's leading shape: the sign, and the logarithm of the absolute value (log), or the
+ * determinant. */
+static jot_Var
+linalg_determinant(jot_Var a, bool log, jot_Var *sign, const char *op)
+{
+    jot_Var t = a, x, pivots, z, y, squares;
+    jot_Ints shape = jot_shape(a);
+    if (!linalg_begin(&t, op))
+        return nn_poison(a.ctx);
+    shape = jot_ints(jot_rank(t) - 2, shape.v);
+    if (!linalg_general(linalg_three(t), &x, &pivots, &z))
+        return jot_leave(a.ctx, nn_poison(a.ctx));
+    squares = jot_sum(jot_mul(z, linalg_turned(z)), JOT_DIMS(1, 2));
+    z = jot_trace(z);
+    if (log) {
+        y = jot_sum(jot_log(jot_abs(pivots)), JOT_DIMS(1));
+        y = jot_add(y, jot_sub(z, jot_scale(squares, 0.5)));
+        *sign = jot_reshape(jot_prod(jot_sign(pivots), JOT_DIMS(1)), shape);
+        *sign = jot_keep(jot_cast(*sign, nn_float_of(jot_dtype(a))));
+    } else {
+        y = jot_prod(pivots, JOT_DIMS(1));
+        z = jot_add(z, jot_scale(jot_sub(jot_square(z), squares), 0.5));
+        y = jot_add(y, jot_mul(y, z));
+    }
+    return jot_leave(a.ctx, jot_cast(jot_reshape(y, shape), nn_float_of(jot_dtype(a))));
+}
+
+jot_Var
+jot_det(jot_Var a)
+{
+    return linalg_determinant(a, false, NULL, "det");
+}
+
+bool
+jot_slogdet(jot_Var a, jot_Var *sign, jot_Var *logabs)
+{
+    if (!sign || !logabs)
+        return jot_raise(a.ctx, JOT_EUSE, "slogdet: sign and logabs: places for two results asked, "
+                         "none found"), false;
+    *sign = nn_poison(a.ctx);
+    *logabs = linalg_determinant(a, true, sign, "slogdet");
+    return jot_ok(*logabs) && jot_ok(*sign);
+}
+
+jot_Var
+jot_matrix_power(jot_Var a, int k)
+{
+    static const char op[] = "matrix_power";
+    jot_Var x = a, y;
+    bool any = false;
+    if (!linalg_begin(&x, op))
+        return nn_poison(a.ctx);
+    unsigned left = k < 0 ? 0u - (unsigned)k : (unsigned)k;
+    x = k < 0 ? jot_inverse(x) : x;
+    y = x;
+    for (; left; left >>= 1) {
+        if (left & 1)
+            y = any ? jot_matmul(y, x) : x;
+        any |= left & 1;
+        x = left > 1 ? jot_matmul(x, x) : x;
+    }
+    if (!k)
+        y = linalg_on_diagonal(nn_number(x, 1), jot_full(a.ctx, jot_dtype(x), jot_shape(x), 0));
+    return linalg_end(y, a, nn_float_of(jot_dtype(a)));
+}

@@ -1,0 +1,267 @@
+/* ops/transform/checkpoint.c - parts of the graph that are computed again for their gradient.
+ *
+ *     x --> h1 --> h2 --> y              forward: h1, h2 go when y is there
+ *     x' --> h1' --> h2' --> y'          backward: again from x, which is kept, then the gradient
+ *                                        of y' by x', along d
+ *
+ * A gradient of one's own (ops/transform/custom.c) whose callback makes the part once more. x' is
+ * an ALIAS of x that stands beside d: so what is made of it is no node that is there already, and
+ * all of it is computed where d is. Random numbers are made again, of the seed and stream they had.
+ * What the part reads and does not compute from x (weights) goes into it like x, but for maps,
+ * which cost nothing, so that products are found as ever.
+ *
+ * Read before: ops/transform/custom.c. After: fuse/fuse.h. */
+#include "ops/grad/grad.h"
+#include "ops/transform/transform.h"
+#include "ops/user/code.h"
+
+/* GIVEN: it is one of x. STANDS: on x, or on draws. AGAIN: to be computed again. NEEDED: for y. */
+enum { PART_GIVEN = 1, PART_STANDS = 2, PART_AGAIN = 4, PART_NEEDED = 8 };
+
+typedef struct {
+    jot_Ctx *ctx;
+    NodeList order;   /* all that y is made of */
+    uint8_t *state;   /* per position */
+    NodeId *to;       /* ... what stands for it */
+} PartAgain;
+
+#define part_at(p, id) (jot_node((p)->ctx, id)->at)
+
+static bool
+part_open(PartAgain *p, jot_Ctx *ctx, int ny, const NodeId *y)
+{
+    uint32_t at;
+
+    memset(p, 0, sizeof *p);
+    p->ctx = ctx;
+    if (!jot_graph_order(ctx, y, (uint32_t)ny, false, &p->order))
+        return false;
+    p->state = jot_mem_new(&ctx->mem, p->order.n, 1);
+    p->to = jot_mem_new(&ctx->mem, p->order.n, sizeof *p->to);
+    for (at = 0; p->to && at < p->order.n; at++)
+        p->to[at] = p->order.v[at];
+    return (p->state && p->to) || jot_fail_memory(ctx, "checkpoint");
+}
+
+static void
+part_close(PartAgain *p)
+{
+    jot_mem_free(&p->ctx->mem, p->state, p->state ? p->order.n : 0);
+    jot_mem_free(&p->ctx->mem, p->to, p->to ? p->order.n * sizeof *p->to : 0);
+    jot_list_free(p->ctx, &p->order);
+}
+
+static bool
+part_is_source(const Node *n)
+{
+    return n->kind == NODE_LEAF || n->kind == NODE_CONST || n->kind == NODE_IOTA
+        || (n->kind == NODE_ALIAS && n->flags & NODE_STATE);
+}
+
+/* PartAgain comes what stands on x or on draws, and maps; and y needs it. */
+static void
+part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
+{
+    jot_Ctx *ctx = p->ctx;
+    uint32_t at;
+    int k;
+
+    for (k = 0; k < nx; k++)
+        if (jot_node(ctx, x[k])->mark == ctx->walk)
+            p->state[part_at(p, x[k])] |= PART_GIVEN | PART_STANDS;
+    for (at = 0; at < p->order.n; at++) {
+        const Node *n = jot_node(ctx, p->order.v[at]);
+        uint8_t *s = &p->state[at];
+
+        for (k = 0; k < n->ninputs; k++)
+            *s |= p->state[part_at(p, n->input[k])] & PART_STANDS;
+        *s |= n->kind == NODE_RANDOM ? PART_STANDS : 0;
+        if ((*s & PART_STANDS || n->kind == NODE_REINDEX) && !(*s & PART_GIVEN)
+            && !part_is_source(n))
+            *s |= PART_AGAIN;
+    }
+    for (k = 0; k < ny; k++)
+        p->state[part_at(p, y[k])] |= PART_NEEDED;
+    for (at = p->order.n; at-- > 0;) {
+        const Node *n = jot_node(ctx, p->order.v[at]);
+
+        if (!(p->state[at] & PART_AGAIN) || !(p->state[at] & PART_NEEDED))
+            continue;
+        for (k = 0; k < n->ninputs; k++)
+            p->state[part_at(p, n->input[k])] |= PART_NEEDED;
+        if (n->also && jot_node(ctx, n->also)->kind == NODE_CUSTOM)
+            p->state[part_at(p, n->also)] |= PART_NEEDED;
+    }
+}
+
+/* Does a gradient go to it: is it read, a float, and computed elsewhere? */
+static bool
+part_reads(const PartAgain *p, uint32_t at)
+{
+    const Node *n = jot_node(p->ctx, p->order.v[at]);
+
+    return (p->state[at] & (PART_NEEDED | PART_AGAIN | PART_GIVEN)) == PART_NEEDED
+        && n->kind != NODE_CONST && n->kind != NODE_IOTA
+        && jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT;
+}
+
+/* ---- once more ---------------------------------------------------------------------------- */
+
+/* The same value beside `after`; stored: it stays in memory as it is. */
+static NodeId
+part_alias(jot_Ctx *ctx, NodeId id, NodeId after, bool stored)
+{
+    NodeSpec spec = jot_spec_over(ctx, NODE_ALIAS, 1, &id);
+
+    spec.flags = stored ? NODE_STOP_FUSE : 0;
+    spec.also = after;
+    return jot_node_make(ctx, &spec);
+}
+
+static NodeId
+part_node(PartAgain *p, NodeId id, NodeId after)
+{
+    const Node *n = jot_node(p->ctx, id);
+    NodeSpec spec;
+
+    if (n->passed & PASSED_ASKED)
+        return jot_fail(p->ctx, JOT_EGRAD, "checkpoint: a gradient is asked by %s, which lies "
+                        "between x and y and is computed again; ask by what is outside",
+                        n->name ? n->name : "an expression"), 0;
+    if (n->kind != NODE_RANDOM)
+        return jot_node_again(p->ctx, id, p->to);
+    spec = jot_node_spec(n);
+    spec.also = after;
+    return jot_node_make(p->ctx, &spec);
+}
+
+/* All that was marked, of x[0] .., of which the first `given` are kept. */
+static bool
+part_again(PartAgain *p, int n, const NodeId *x, int given, NodeId after)
+{
+    uint32_t at;
+    int k;
+
+    for (k = 0; k < n; k++)
+        if (jot_node(p->ctx, x[k])->mark == p->ctx->walk
+            && !(p->to[part_at(p, x[k])] = part_alias(p->ctx, x[k], after, k < given)))
+            return false;
+    for (at = 0; at < p->order.n; at++)
+        if (p->state[at] & PART_AGAIN && p->state[at] & PART_NEEDED
+            && !(p->to[at] = part_node(p, p->order.v[at], after)))
+            return false;
+    return true;
+}
+
+/* dx of the floats among x[0] ... */
+static bool
+part_gradients(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n,
+               const NodeId *x, jot_Var *dx)
+{
+    jot_Var got[UINT8_MAX];
+    NodeId wrt[UINT8_MAX];
+    int which[UINT8_MAX], k, m = 0;
+    bool ok;
+
+    for (k = 0; k < n; k++)
+        if (jot_dtype_class((jot_DType)jot_node(ctx, x[k])->dtype) == CLASS_FLOAT) {
+            which[m] = k;
+            wrt[m++] = x[k];
+        }
+    for (k = 0; k < n + ny; k++) /* a part within this one sweeps */
+        jot_node_ref(ctx, k < n ? x[k] : y[k - n]);
+    ok = jot_grad_run(ctx, ny, y, dy, m, wrt, got);
+    for (k = 0; k < n + ny; k++)
+        jot_node_unref(ctx, k < n ? x[k] : y[k - n]);
+    for (k = 0; k < m && ok; k++)
+        dx[which[k]] = got[k];
+    return ok;
+}
+
+/* The callback. user: how many of x are kept; y: the results, which stand beside CUSTOM. */
+static bool
+part_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
+{
+    jot_Ctx *ctx = jot_ctx_of(y);
+    NodeId from[UINT8_MAX], of[UINT8_MAX], d[UINT8_MAX], after;
+    PartAgain p;
+    bool ok;
+    int k;
+
+    for (k = 0; k < x.n; k++)
+        from[k] = jot_node_of(x.v[k], "checkpoint", "x");
+    for (k = 0; k < y.n; k++) {
+        of[k] = jot_node(ctx, jot_node_of(y.v[k], "checkpoint", "y"))->input[0];
+        d[k] = jot_node_of(dy.v[k], "checkpoint", "dy");
+    }
+    for (k = 0; k + 1 < y.n && jot_node(ctx, d[k])->kind == NODE_CONST; k++)
+        ;
+    after = d[k];
+    ok = part_open(&p, ctx, y.n, of);
+    if (ok)
+        part_mark(&p, y.n, of, (int)(uintptr_t)user, from);
+    ok = ok && part_again(&p, x.n, from, (int)(uintptr_t)user, after);
+    for (k = 0; k < x.n && ok; k++)
+        from[k] = jot_node(ctx, from[k])->mark == ctx->walk ? p.to[part_at(&p, from[k])] : from[k];
+    for (k = 0; k < y.n && ok; k++)
+        of[k] = p.to[part_at(&p, of[k])];
+    part_close(&p);
+    return ok && part_gradients(ctx, y.n, of, d, x.n, from, dx);
+}
+
+/* ---- the user's call ---------------------------------------------------------------------- */
+
+/* Behind x, what else goes in; how many go in then, -1: the error is set. */
+static int
+part_inputs(jot_Ctx *ctx, int ny, const NodeId *y, int nx, NodeId *x)
+{
+    PartAgain p;
+    uint32_t at;
+    int n = nx;
+
+    if (!part_open(&p, ctx, ny, y)) {
+        part_close(&p);
+        return -1;
+    }
+    part_mark(&p, ny, y, nx, x);
+    for (at = 0; at < p.order.n && n >= 0; at++) {
+        if (!part_reads(&p, at))
+            continue;
+        if (n + ny >= UINT8_MAX) {
+            jot_fail(ctx, JOT_ERANGE, "checkpoint: more than %d variables go into the part; make "
+                     "two of it", UINT8_MAX - ny);
+            n = -1;
+        } else
+            x[n++] = p.order.v[at];
+    }
+    part_close(&p);
+    return n;
+}
+
+bool
+jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out)
+{
+    static const char op[] = "checkpoint";
+    jot_Ctx *ctx = jot_ctx_of(y);
+    NodeId id[UINT8_MAX], of[UINT8_MAX];
+    uint32_t mark;
+    bool ok;
+    int k, n;
+
+    ctx = ctx ? ctx : jot_ctx_of(x);
+    if (!ctx)
+        return false;
+    ok = jot_parts_lists(ctx, op, y, x, out);
+    mark = ctx->loose.n;
+    for (k = 0; ok && k < x.n; k++)
+        ok = (id[k] = jot_node_at(ctx, x, k, op, "x")) != 0;
+    for (k = 0; ok && k < y.n; k++)
+        ok = (of[k] = jot_node_at(ctx, y, k, op, "y")) != 0;
+    n = ok ? part_inputs(ctx, y.n, of, x.n, id) : -1;
+    ok = n >= 0;
+    for (k = 0; ok && k < y.n; k++)
+        id[n + k] = of[k];
+    ok = ok && jot_custom_build(ctx, op, n, y.n, id, part_grad, (void *)(uintptr_t)x.n, true, out);
+    jot_graph_sweep(ctx, mark);
+    return jot_parts_done(ctx, ok, y.n, out);
+}

@@ -1,0 +1,43 @@
+/* ops/transform/transform.h - what the files that make graphs out of graphs share.
+ *
+ * Read before: ops/graph.h. After: ops/transform/vmap.c, ops/transform/custom.c. */
+#ifndef JOT_OPS_TRANSFORM_H
+#define JOT_OPS_TRANSFORM_H
+#include "ops/graph.h"
+
+/* The node of the description of `id` whose inputs, and what it stands beside, are what `to` has at
+ * their places in the last walk. 0: memory was refused. */
+JOT_FN NodeId jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to);
+
+/* ---- gradients of one's own (ops/transform/custom.c) --------------------------------------- */
+
+/* Results out[0 .. ny) of the values id[nx ..], whose gradients `grad` makes for id[0 .. nx). part:
+ * it makes them of the graph between these, whatever that is. */
+JOT_FN bool jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id,
+                             jot_CustomGradFn *grad, void *user, bool part, jot_Var *out);
+/* Are these lists of a call? After a failure of it, poison in out; returns ok. */
+JOT_FN bool jot_parts_lists(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars x, jot_Var *out);
+JOT_FN bool jot_parts_done(jot_Ctx *ctx, bool ok, int n, jot_Var *out);
+
+/* ---- many examples ------------------------------------------------------------------------ */
+
+typedef struct {
+    jot_Ctx *ctx;
+    int64_t n;          /* examples */
+    bool same_draws;
+    NodeList order;
+    NodeId *to;         /* per position: what stands for it now */
+    uint8_t *state;
+} Vmap;
+
+/* Per position. NEEDED: for y. FIXED: one of x. EACH: one per example. STANDS: computed from x. */
+enum { VMAP_NEEDED = 1, VMAP_FIXED = 2, VMAP_EACH = 4, VMAP_STANDS = 8 };
+#define vmap_at(v, id) (jot_node((v)->ctx, id)->at)
+#define vmap_each(v, id) (((v)->state[vmap_at(v, id)] & VMAP_EACH) != 0)
+
+/* ops/transform/examples.c: what stands for a node, of each example. 0: the error is set. */
+JOT_FN NodeId jot_vmap_node(Vmap *v, NodeId id);
+/* An operand, of as many as there are examples. */
+JOT_FN NodeId jot_vmap_operand(Vmap *v, NodeId id);
+
+#endif
