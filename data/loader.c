@@ -366,8 +366,7 @@ load_field_ok(jot_Ctx *ctx, const jot_Field *field, int f, double pad)
         ok = field->shape[d] >= 0;
     if (!ok)
         jot_raise(ctx, JOT_ESHAPE, "loader: field %d: a dtype, a rank of %d to %d and extents "
-                                   "asked, "
-                  "dtype %d and rank %d found", f, field->varies, JOT_DATA_RANK - 1,
+                  "asked, dtype %d and rank %d found", f, field->varies, JOT_DATA_RANK - 1,
                   (int)field->dtype, field->rank);
     else if (field->varies && !data_number((uint8_t[8]){0}, field->dtype, pad))
         ok = jot_ok(jot_raise(ctx, JOT_ERANGE, "loader: pad: 0 or a number of %s asked for field "
@@ -392,8 +391,7 @@ load_how_ok(jot_Ctx *ctx, const jot_Source *s, const jot_Loading *how)
                               how->rank, how->epoch, how->threads));
     else if (!(how->from >= 0 && how->from <= how->to && how->to <= 1))
         ok = jot_ok(jot_raise(ctx, JOT_ERANGE, "loader: 0 <= from <= to <= 1 asked, %g and %g "
-                                               "found",
-                              how->from, how->to));
+                              "found", how->from, how->to));
     else if (s->count < 0 && (how->shuffle || how->from != 0 || how->to != 0 || how->threads > 1))
         ok = jot_ok(jot_raise(ctx, JOT_EUSE, "loader: a stream is neither shuffled nor split, and "
                               "read by one thread"));
@@ -527,9 +525,9 @@ jot_batch_var(const jot_Batch *batch, int field)
 jot_In
 jot_batch_in(const jot_Batch *batch, int field)
 {
-    const bool there = batch && field >= 0 && field < batch->fields;
-
-    return (jot_In){there ? batch->field[field].data : NULL, there ? batch->field[field].nbytes : 0};
+    if (!batch || field < 0 || field >= batch->fields)
+        return jot_in(NULL, 0);
+    return jot_in(batch->field[field].data, batch->field[field].nbytes);
 }
 
 jot_Var

@@ -200,8 +200,7 @@ jot_source_windows(jot_Ctx *ctx, jot_Buffer *tokens, int64_t length, int64_t ste
     SourceRows *rows = s->user;
     if (s->field[0].rank || length < 1 || step < 1 || s->count <= length) {
         jot_raise(ctx, JOT_ERANGE, "source_windows: (n) tokens, 1 <= length < n and step >= 1 "
-                                   "asked, "
-                  "rank %d, n %lld, length %lld and step %lld found", s->field[0].rank + 1,
+                  "asked, rank %d, n %lld, length %lld and step %lld found", s->field[0].rank + 1,
                   (long long)s->count, (long long)length, (long long)step);
         jot_source_free(s);
         return NULL;

@@ -256,7 +256,8 @@ put_dot(Text *out, const VectorName *v, int row)
                        d->vector + 1);
         else if (d->form == DOT_GIVES)
             jot_text_f(out, "    jot_u%s p;\n"
-                       "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n    return (jot_%s)((jot_u%s)c + p);\n", d->vector + 1, d->op, in, in, in,
+                       "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n"
+                       "    return (jot_%s)((jot_u%s)c + p);\n", d->vector + 1, d->op, in, in, in,
                        d->vector, d->vector + 1);
         else
             jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(c) : \"%c\"(a), \"%c\"(b));\n"
