@@ -1,5 +1,5 @@
-/* config.c - what a context is told: a field of jot_Config, else a variable of the environment, else
- * the default; and whether it makes sense.
+/* config.c - what a context is told: a field of jot_Config, else a variable of the environment,
+ * else the default; and whether it makes sense.
  *
  *     field           0, NULL    the environment's, else the default
  *                     -1, ""     the default, whatever the environment says

@@ -180,14 +180,14 @@ typedef struct {
                                JOT_CHECK */
     int no_environment;     /* 1: no variable is read; programs are looked for in /usr/bin, /bin */
     int no_programs;        /* 1: no program is started */
-    int no_threads;         /* 1: no thread is started: threads is 1, and compilers are waited for */
+    int no_threads;         /* 1: no thread is started; threads is 1, compilers are waited for */
 } jot_Config;
 
 /* config NULL: everything from the host and its environment. jot_open(&config) passes the size that
  * the caller was compiled with: fields of a newer library are 0, and those of a newer caller must
- * be (JOT_EUSE). Returns NULL only when the context
- * itself cannot be allocated (or there is no realloc hook); any other failure is in jot_error of
- * the context that is returned, which the caller closes in either case. */
+ * be (JOT_EUSE). Returns NULL only when the context itself cannot be allocated (or there is no
+ * realloc hook); any other failure is in jot_error of the context that is returned, which the
+ * caller closes in either case. */
 JOT_API jot_Ctx *jot_open_sized(const jot_Config *config, size_t nbytes);
 static inline jot_Ctx *jot_open(const jot_Config *config);
 JOT_API void jot_close(jot_Ctx *ctx); /* frees everything the context owns; NULL is allowed */
@@ -557,7 +557,7 @@ typedef enum { JOT_ADD, JOT_MUL, JOT_MAX, JOT_MIN, JOT_AND, JOT_OR, JOT_XOR,
  * converted to x's dtype (NaN and infinities are allowed). conditions and extra may be empty lists.
  * JOT_EINDEX for a malformed expression.
  *
- * Arithmetic of indices does not wrap: it is that of whole numbers. An element @e0(...) counts as at
+ * Arithmetic of indices does not wrap: it is of whole numbers. An element @e0(...) counts as at
  * most 2^40 from 0, a product with one in a factor as at most 2^56, further than any array goes; an
  * expression whose value could leave 64 bits all the same, anywhere in shape, is refused
  * (JOT_EINDEX). */

@@ -70,7 +70,8 @@ JOT_API const char *jot_reads(const char *format);
  * middle cut out. Takes and returns a buffer. */
 JOT_API jot_Buffer *jot_image_fit(jot_Buffer *image, int channels, int64_t height, int64_t width);
 
-/* Writers evaluate v. False after a failure (JOT_EIO: a file that is not whole is removed). */
+/* Writers evaluate v. False after a failure (JOT_EIO: a file that is not whole is removed, but
+ * no device or link). */
 JOT_API bool jot_write_idx(jot_Var v, const char *path); /* u8, i8, i16, i32, f32, f64 */
 JOT_API bool jot_write_png(jot_Var image, const char *path); /* u8 (c, h, w), c 1 to 4 */
 /* Floats (channels, frames) as PCM of 16, 24, 32 bits, cut off beyond -1..1; bits -32: as f32. */
@@ -179,7 +180,8 @@ typedef struct {
     uint64_t split_seed;
     int rank, world;         /* of `world` programs this one gets every world-th sample, as many as
                                 the others: what is left over is dropped. world 0: one */
-    double pad;              /* behind the shorter samples of a field that varies */
+    double pad;              /* behind the shorter samples of fields that vary: a number of their
+                                dtype, of f16 and bf16 0 */
     int epoch;               /* the first one, to go on where another program ended */
     int ahead;               /* batches that are ready before they are asked for; 0: 2. -1: none, no
                                 thread, as in builds with JOT_NO_THREADS */

@@ -173,7 +173,10 @@ jot_csv_parse(const char *name, const void *text, size_t nbytes, const jot_CsvFo
         return NULL;
     c->csv.own = c;
     c->name = "text";
-    if (nbytes > UINT32_MAX / 2)
+    if (f.separator && ((unsigned char)f.separator >= 128 || strchr("\"\r\n", f.separator)))
+        csv_fail(c, JOT_ERANGE, "%s: a separator of ASCII, no quote or end of line, asked, byte %d "
+                 "found", name, (unsigned char)f.separator);
+    else if (nbytes > UINT32_MAX / 2)
         csv_fail(c, JOT_EIO, "%s: at most 2^31 bytes of text asked, %zu found", name, nbytes);
     else if (!(c->text = malloc(nbytes + 2 + named)) ||
              !(c->missing = calloc(1, f.missing ? strlen(f.missing) + 3 : 3)))
@@ -295,7 +298,7 @@ csv_number(const char *cell, jot_DType dtype, void *to)
             *(double *)to = v;
     } else {
         const int bits = 8 * (int)size, is_signed = dtype <= JOT_I64;
-        const bool top = dtype == JOT_U64 && *cell != '-';
+        const bool top = dtype == JOT_U64 && !strchr(cell, '-');
         long long v = top ? (long long)strtoull(cell, &end, 10) : strtoll(cell, &end, 10);
         const int64_t lo = !is_signed ? 0 : INT64_MIN >> (64 - bits);
         const int64_t hi = bits < 64 ? ((int64_t)1 << (bits - is_signed)) - 1 : INT64_MAX;
@@ -439,6 +442,8 @@ csv_put(FILE *f, const void *data, int64_t k, jot_DType dtype)
         fprintf(f, "%.17g", ((const double *)data)[k]);
     else if (dtype == JOT_F32)
         fprintf(f, "%.9g", (double)((const float *)data)[k]);
+    else if (dtype == JOT_U64)
+        fprintf(f, "%llu", (unsigned long long)((const uint64_t *)data)[k]);
     else
         fprintf(f, "%lld", (long long)((const int64_t *)data)[k]);
 }
@@ -454,8 +459,9 @@ jot_write_csv(jot_Var v, jot_Strs names, const char *path)
         return jot_ok(jot_raise(ctx, JOT_ESHAPE, "write_csv: (rows, columns) asked, %d names for "
                                 "these, rank %d and %lld elements found", names.n, jot_rank(v),
                                 (long long)jot_nelem(v)));
-    const jot_DType own = jot_dtype(v), dtype = own == JOT_F64 ? JOT_F64 : own >= JOT_F16 ? JOT_F32
-                                                                                        : JOT_I64;
+    const jot_DType own = jot_dtype(v);
+    const jot_DType dtype = own == JOT_F64 || own == JOT_U64 ? own : own >= JOT_F16 ? JOT_F32
+                                                                                    : JOT_I64;
     jot_push(ctx);
     const void *data = jot_data(jot_cast(v, dtype));
     FILE *f = data ? data_create(ctx, path) : NULL;

@@ -24,6 +24,9 @@ struct jot_Curves {
 static const char *const curves_colour[8] = {
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#b8a800"};
 
+/* Beyond are no numbers of a picture, and what an axis spans has an inverse. */
+#define CURVES_LIMIT 1e300
+
 /* ---- points ---- */
 
 jot_Curves *
@@ -110,7 +113,7 @@ typedef struct { FILE *f; CurveAxis x, y; int smooth; } CurvePlot;
 static bool
 curves_shown(const CurvePlot *p, double x, double y)
 {
-    return isfinite(x) && isfinite(y) && (!p->y.log || y > 0);
+    return fabs(x) < CURVES_LIMIT && fabs(y) < CURVES_LIMIT && (!p->y.log || y > 0);
 }
 
 static double
@@ -133,7 +136,8 @@ curves_widen(CurveAxis *a, double by)
 {
     if (!(a->lo <= a->hi))
         a->lo = 0, a->hi = 1;
-    double more = a->hi > a->lo ? (a->hi - a->lo) * by : a->log ? 0.3 : fabs(a->lo) * 0.5 + 0.5;
+    const double span = a->hi - a->lo;
+    double more = span > 1 / CURVES_LIMIT ? span * by : a->log ? 0.3 : fabs(a->lo) * 0.5 + 0.5;
     a->lo -= more;
     a->hi += more;
 }

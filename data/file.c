@@ -329,8 +329,10 @@ data_finish(jot_Ctx *ctx, FILE *f, const char *path)
 
     if (!fclose(f) && !bad)
         return true;
+    struct stat s;
     jot_raise(ctx, JOT_EIO, "%s: not written: %s", path, strerror(errno));
-    remove(path);
+    if (!lstat(path, &s) && S_ISREG(s.st_mode)) /* a device or a link is not ours */
+        remove(path);
     return false;
 }
 

@@ -16,7 +16,7 @@
 typedef struct { char **v; int64_t n, room; } FolderNames;
 typedef struct {
     FolderNames file;    /* paths, class by class */
-    int64_t *label, labels, label_room;
+    int64_t *label, label_room;
     int channels;
     int64_t height, width;
 } Folder;
@@ -79,11 +79,12 @@ folder_is_image(const char *name)
 static bool
 folder_list(jot_Ctx *ctx, const char *path, bool folders, FolderNames *out)
 {
-    DIR *dir = opendir(path);
+    DIR *dir = path ? opendir(path) : NULL;
     bool ok = dir != NULL;
 
     if (!dir)
-        jot_raise(ctx, JOT_EIO, "%s: %s", path, strerror(errno));
+        jot_raise(ctx, path ? JOT_EIO : JOT_EUSE, "%s: %s", path ? path : "(no name)",
+                  path ? strerror(errno) : "a path asked");
     for (struct dirent *e; ok && (e = readdir(dir));) {
         if (e->d_name[0] == '.' || (!folders && !folder_is_image(e->d_name)))
             continue;

@@ -37,8 +37,7 @@ data_idx(DataBytes file)
         type++;
     if (type == IDX_TYPES)
         return data_failed(JOT_EIO, "%s: byte 2: an idx type 8, 9, 11, 12, 13 or 14 asked, %d "
-                                    "found",
-                           file.name, file.p[2]);
+                           "found", file.name, file.p[2]);
     if (rank > JOT_DATA_RANK)
         return data_failed(JOT_EIO, "%s: byte 3: a rank of at most %d asked, %d found", file.name,
                            JOT_DATA_RANK, rank);

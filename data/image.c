@@ -89,7 +89,7 @@ image_channels(jot_Buffer *image, int to)
 /* What element k of m becomes of: `most` of n from first[k] on, each with its weight. */
 typedef struct { int64_t m, most, *first; float *weight; } ImageTents;
 
-/* The middle m of those that all of n would become, `scale` elements wide each. False: no memory. */
+/* The middle m of those that all of n would become, `scale` elements wide each; false: no memory */
 static bool
 image_tents(ImageTents *t, int64_t m, int64_t n, double scale)
 {
@@ -192,8 +192,7 @@ jot_image_fit(jot_Buffer *image, int channels, int64_t height, int64_t width)
     if (channels < 0 || channels > 4 || height < 0 || width < 0 || height > 1 << 16 ||
         width > 1 << 16)
         return data_fail(image, JOT_ERANGE, "image_fit: 0 to 4 channels and extents of at most "
-                                            "65536 "
-                         "asked, %d and %lld x %lld found", channels, (long long)height,
+                         "65536 asked, %d and %lld x %lld found", channels, (long long)height,
                          (long long)width);
     if (!image->shape[1] || !image->shape[2])
         return data_fail(image, JOT_ESHAPE, "image_fit: an image without pixels");

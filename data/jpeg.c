@@ -62,8 +62,7 @@ jpgread_room(JpgRead *r)
     }
     if ((size_t)(h * w / DATA_MOST) > r->file.n) {
         r->b = data_failed(JOT_EIO, "%s: %lld x %lld pixels asked, more than %zu bytes of JPEG "
-                                    "hold",
-                           r->file.name, (long long)h, (long long)w, r->file.n);
+                           "hold", r->file.name, (long long)h, (long long)w, r->file.n);
         return false;
     }
     r->j.out_color_space = c == 1 ? JCS_GRAYSCALE : JCS_RGB;

@@ -83,7 +83,8 @@ load_part(jot_Loader *l)
 {
     const jot_Loading *how = &l->how;
     const int64_t count = l->source->count;
-    int64_t *all = malloc(((size_t)count + 1) * sizeof *all);
+    int64_t *all = (uint64_t)count < PTRDIFF_MAX / sizeof *all
+                 ? malloc(((size_t)count + 1) * sizeof *all) : NULL;
 
     if (!all)
         return false;
@@ -114,31 +115,6 @@ load_begin_epoch(jot_Loader *l)
 
 /* ---- a batch ---- */
 
-/* size bytes of the dtype that say `value` */
-static void
-load_value(uint8_t to[8], jot_DType dtype, double value)
-{
-    union {
-        double f; int64_t i; uint64_t u; float s; uint32_t w; uint16_t h; uint8_t b[8];
-    } x = {0};
-
-    if (dtype == JOT_F64)
-        x.f = value;
-    else if (dtype == JOT_F32)
-        x.s = (float)value;
-    else if (dtype == JOT_U64)
-        x.u = (uint64_t)value;
-    else if (jot_dtype_nbytes(dtype) == 8)
-        x.i = (int64_t)value;
-    else if (jot_dtype_nbytes(dtype) == 4)
-        x.w = (uint32_t)(int64_t)value;
-    else if (jot_dtype_nbytes(dtype) == 2)
-        x.h = (uint16_t)(int64_t)value;
-    else
-        x.b[0] = (uint8_t)(int64_t)value;
-    memcpy(to, x.b, 8);
-}
-
 /* Rows of a field that varies: side by side, as long as the longest, `pad` behind the others. */
 static void
 load_pad(const jot_Loader *l, LoadSlot *s, int f)
@@ -150,7 +126,7 @@ load_pad(const jot_Loader *l, LoadSlot *s, int f)
     int64_t longest = 0;
     uint8_t pad[8], *data = s->data[f];
 
-    load_value(pad, field->dtype, l->how.pad);
+    data_number(pad, field->dtype, l->how.pad);
     for (int64_t k = 0; k < n; k++)
         longest = s->length[f][k] > longest ? s->length[f][k] : longest;
     for (int64_t k = 0; k < n; k++) {
@@ -386,19 +362,15 @@ load_field_ok(jot_Ctx *ctx, const jot_Field *field, int f, double pad)
 {
     bool ok = (unsigned)field->dtype < JOT_DTYPES && field->rank >= field->varies &&
               field->rank < JOT_DATA_RANK;
-    const bool half = field->dtype == JOT_F16 || field->dtype == JOT_BF16;
-
     for (int d = 0; ok && d < field->rank; d++)
         ok = field->shape[d] >= 0;
     if (!ok)
         jot_raise(ctx, JOT_ESHAPE, "loader: field %d: a dtype, a rank of %d to %d and extents "
-                                   "asked, "
-                  "dtype %d and rank %d found", f, field->varies, JOT_DATA_RANK - 1,
+                  "asked, dtype %d and rank %d found", f, field->varies, JOT_DATA_RANK - 1,
                   (int)field->dtype, field->rank);
-    else if (field->varies && pad != 0 && half)
-        ok = jot_ok(jot_raise(ctx, JOT_EDTYPE, "loader: pad: 0 asked for field %d of f16 or bf16, "
-                                               "%g "
-                              "found", f, pad));
+    else if (field->varies && !data_number((uint8_t[8]){0}, field->dtype, pad))
+        ok = jot_ok(jot_raise(ctx, JOT_ERANGE, "loader: pad: 0 or a number of %s asked for field "
+                              "%d, %g found", jot_dtype_name(field->dtype), f, pad));
     return ok;
 }
 
@@ -419,8 +391,7 @@ load_how_ok(jot_Ctx *ctx, const jot_Source *s, const jot_Loading *how)
                               how->rank, how->epoch, how->threads));
     else if (!(how->from >= 0 && how->from <= how->to && how->to <= 1))
         ok = jot_ok(jot_raise(ctx, JOT_ERANGE, "loader: 0 <= from <= to <= 1 asked, %g and %g "
-                                               "found",
-                              how->from, how->to));
+                              "found", how->from, how->to));
     else if (s->count < 0 && (how->shuffle || how->from != 0 || how->to != 0 || how->threads > 1))
         ok = jot_ok(jot_raise(ctx, JOT_EUSE, "loader: a stream is neither shuffled nor split, and "
                               "read by one thread"));
@@ -554,9 +525,9 @@ jot_batch_var(const jot_Batch *batch, int field)
 jot_In
 jot_batch_in(const jot_Batch *batch, int field)
 {
-    const bool there = batch && field >= 0 && field < batch->fields;
-
-    return (jot_In){there ? batch->field[field].data : NULL, there ? batch->field[field].nbytes : 0};
+    if (!batch || field < 0 || field >= batch->fields)
+        return jot_in(NULL, 0);
+    return jot_in(batch->field[field].data, batch->field[field].nbytes);
 }
 
 jot_Var

@@ -45,7 +45,8 @@ JOT_FN jot_Buffer *data_wav(DataBytes file);
 /* (h, w, c) -> (c, h, w), in place of the elements. */
 JOT_FN jot_Buffer *data_planes(jot_Buffer *image);
 
-/* A file to write: NULL, and told. Closed, whether it is whole; else removed and told. */
+/* A file to write: NULL, and told. Closed, whether it is whole; else told, and
+ * removed if it is a file. */
 JOT_FN FILE *data_create(jot_Ctx *ctx, const char *path);
 JOT_FN void data_csv_name(FILE *f, const char *s); /* quoted if need be */
 JOT_FN bool data_finish(jot_Ctx *ctx, FILE *f, const char *path);
@@ -55,6 +56,8 @@ JOT_FN locale_t data_locale_begin(void);
 JOT_FN void data_locale_end(locale_t before);
 JOT_FN double data_seconds(void); /* monotonic */
 JOT_FN uint64_t data_mix(uint64_t x); /* splitmix64's: every bit of x in every bit of the result */
+/* The bytes of `value` in the dtype; false: none of its numbers (of halves only 0 is known). */
+JOT_FN bool data_number(uint8_t to[8], jot_DType dtype, double value);
 JOT_FN jot_Vocab *data_vocab(char **sorted, int64_t n); /* takes the words, and the list, over */
 
 static inline uint32_t

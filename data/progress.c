@@ -3,6 +3,7 @@
  * Read before: data.h ("progress and curves"). After: data/curves.c. */
 #ifndef JOT_NO_HOST
 #include "data/parts.h"
+#include <stdarg.h>
 #include <unistd.h>
 
 static void
@@ -22,6 +23,18 @@ prog_terminal(jot_Progress *p)
     if (!p->terminal)
         p->terminal = !p->write && isatty(STDERR_FILENO) ? 1 : -1;
     return p->terminal > 0;
+}
+
+/* One more part of the line, which is cut off where it ends. */
+static void
+prog_add(jot_Progress *p, const char *format, ...)
+{
+    const size_t n = strlen(p->line);
+    va_list args;
+
+    va_start(args, format);
+    vsnprintf(p->line + n, sizeof p->line - n, format, args);
+    va_end(args);
 }
 
 /* The line, over the one before where somebody looks on: what is left of that is blanked. */
@@ -44,24 +57,24 @@ jot_progress(jot_Progress *p, int64_t epoch, int64_t step, const char *name, dou
 {
     const double now = data_seconds();
     const bool last = p->steps > 0 && step + 1 >= p->steps;
-    char *to = p->line, *end = p->line + sizeof p->line;
 
     if (!p->done++)
         p->first = now;
     const double seconds = now - p->first;
     const double rate = p->done > 1 && seconds > 0 ? (double)(p->done - 1) / seconds : 0;
-    to += snprintf(to, (size_t)(end - to), "epoch %lld of %lld  step %lld", (long long)epoch + 1,
-                   (long long)p->epochs, (long long)step + 1);
+    p->line[0] = 0;
+    prog_add(p, "epoch %lld of %lld  step %lld", (long long)epoch + 1, (long long)p->epochs,
+             (long long)step + 1);
     if (p->steps > 0)
-        to += snprintf(to, (size_t)(end - to), " of %lld", (long long)p->steps);
+        prog_add(p, " of %lld", (long long)p->steps);
     if (name)
-        to += snprintf(to, (size_t)(end - to), "  %.40s %.4g", name, value);
+        prog_add(p, "  %.40s %.4g", name, value);
     if (rate > 0)
-        to += snprintf(to, (size_t)(end - to), "  %.3g steps/s", rate);
-    if (rate > 0 && p->steps > 0) {
-        int64_t left = (int64_t)((double)((p->epochs - epoch) * p->steps - step - 1) / rate + 0.5);
-        snprintf(to, (size_t)(end - to), "  %lld:%02d left", (long long)left / 60,
-                 (int)(left % 60));
+        prog_add(p, "  %.3g steps/s", rate);
+    const double steps = ((double)p->epochs - (double)epoch) * (double)p->steps - (double)step - 1;
+    if (rate > 0 && p->steps > 0 && steps >= 0 && steps / rate < 1e9) {
+        const int left = (int)(steps / rate + 0.5);
+        prog_add(p, "  %d:%02d left", left / 60, left % 60);
     }
     if (prog_terminal(p) ? last || now - p->shown > 0.1 : last) {
         prog_show(p, last && epoch + 1 >= p->epochs);

@@ -5,6 +5,7 @@
  * Read before: data/file.c. After: data/folder.c, data/loader.c. */
 #ifndef JOT_NO_HOST
 #include "data/parts.h"
+#include <math.h>
 #include <stdarg.h>
 
 typedef struct {
@@ -134,6 +135,47 @@ jot_source_vars(jot_Ctx *ctx, jot_Vars vars)
     return jot_source_buffers(ctx, vars.n, copy);
 }
 
+/* ---- a number ---- */
+
+static bool
+source_holds(jot_DType dtype, double v)
+{
+    const int bits = dtype == JOT_BOOL ? 1 : 8 * (int)jot_dtype_nbytes(dtype);
+    const bool is_signed = dtype >= JOT_I8 && dtype <= JOT_I64;
+    const double top = ldexp(1, bits - is_signed);
+
+    if (dtype >= JOT_F16)
+        return dtype >= JOT_F32 || v == 0;
+    return v >= (is_signed ? -top : 0) && v < top && v == floor(v);
+}
+
+bool
+data_number(uint8_t to[8], jot_DType dtype, double value)
+{
+    union {
+        double f; int64_t i; uint64_t u; float s; uint32_t w; uint16_t h; uint8_t b[8];
+    } x = {0};
+
+    if (!source_holds(dtype, value))
+        return false;
+    if (dtype == JOT_F64)
+        x.f = value;
+    else if (dtype == JOT_F32)
+        x.s = (float)value;
+    else if (dtype == JOT_U64)
+        x.u = (uint64_t)value;
+    else if (jot_dtype_nbytes(dtype) == 8)
+        x.i = (int64_t)value;
+    else if (jot_dtype_nbytes(dtype) == 4)
+        x.w = (uint32_t)(int64_t)value;
+    else if (jot_dtype_nbytes(dtype) == 2)
+        x.h = (uint16_t)(int64_t)value;
+    else
+        x.b[0] = (uint8_t)(int64_t)value;
+    memcpy(to, x.b, 8);
+    return true;
+}
+
 /* ---- windows ---- */
 
 static bool
@@ -158,8 +200,7 @@ jot_source_windows(jot_Ctx *ctx, jot_Buffer *tokens, int64_t length, int64_t ste
     SourceRows *rows = s->user;
     if (s->field[0].rank || length < 1 || step < 1 || s->count <= length) {
         jot_raise(ctx, JOT_ERANGE, "source_windows: (n) tokens, 1 <= length < n and step >= 1 "
-                                   "asked, "
-                  "rank %d, n %lld, length %lld and step %lld found", s->field[0].rank + 1,
+                  "asked, rank %d, n %lld, length %lld and step %lld found", s->field[0].rank + 1,
                   (long long)s->count, (long long)length, (long long)step);
         jot_source_free(s);
         return NULL;

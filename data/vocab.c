@@ -98,8 +98,8 @@ static bool
 vocab_count(VocabCounts *c, const VocabToken *t)
 {
     if (2 * c->n >= c->room) {
-        VocabCounts more = {calloc(2 * c->room + 512, sizeof *more.v), c->n, 0};
-        more.room = c->room ? 2 * c->room : 512;
+        const size_t room = c->room ? 2 * c->room : 512;
+        VocabCounts more = {calloc(room, sizeof *more.v), c->n, room};
         if (!more.v)
             return false;
         for (size_t k = 0; k < c->room; k++)

@@ -39,8 +39,7 @@ wav_frames(DataBytes file, size_t at, size_t n, WavForm form)
                            at, n, file.n - at);
     if (n % frame)
         return data_failed(JOT_EIO, "%s: byte %zu: whole frames of %zu bytes asked, %zu bytes "
-                                    "found",
-                           file.name, at, frame, n);
+                           "found", file.name, at, frame, n);
     const int64_t frames = (int64_t)(n / frame);
     jot_Buffer *b = jot_buffer_make(JOT_F32, 2, (int64_t[]){form.channels, frames});
     if (!b || b->status)
@@ -161,8 +160,7 @@ jot_write_wav(jot_Var sound, const char *path, int rate, int bits)
         return false;
     if (bits != 16 && bits != 24 && bits != 32 && bits != -32)
         return jot_ok(jot_raise(ctx, JOT_ERANGE, "write_wav: bits: 16, 24, 32 or -32 asked, %d "
-                                                 "found",
-                                bits));
+                                "found", bits));
     if (jot_rank(sound) != 2 || jot_extent(sound, 0) < 1 || jot_extent(sound, 0) > 1024 ||
         jot_nelem(sound) > (1 << 29) || rate < 1)
         return jot_ok(jot_raise(ctx, JOT_ESHAPE, "write_wav: (1 to 1024 channels, frames) of at "

@@ -87,6 +87,8 @@ jot_update_slice(jot_Var x, jot_Ints start, jot_Var value)
     if (start.n != jot_rank(x))
         return jot_raise(ctx, JOT_ERANGE, "%s: start: %d numbers asked (x's rank), %d found", op,
                          jot_rank(x), start.n);
+    if (start.n && !start.v)
+        return jot_raise(ctx, JOT_EUSE, "%s: start: the list is NULL", op);
     for (int d = 0; d < start.n; d++) {
         int64_t room = jot_extent(x, d) - jot_extent(value, d);
         from[d] = start.v[d] + (start.v[d] < 0 ? jot_extent(x, d) : 0);

@@ -372,16 +372,18 @@ reindex_is_identity(jot_Ctx *ctx, const Reindexing *w)
     return true;
 }
 
-/* Is every element of the result the same known value? */
+/* Is every element of the result the same known value? Positions that are to be looked at
+ * (ops/user/check.c) must stay, whatever is read there. */
 static bool
 reindex_is_const(jot_Ctx *ctx, const Reindexing *w, jot_Scalar *value)
 {
     const Node *x = jot_node(ctx, w->x);
+    bool looked = ctx->config.check && w->map.nextra;
 
     *value = w->overflow;
-    if (w->never || !x->nelem)
+    if (w->never || (!x->nelem && !looked))
         return true;
-    if (x->kind != NODE_CONST)
+    if (x->kind != NODE_CONST || looked)
         return false;
     *value = x->value;
     if (reindex_same_scalar(x->value, w->overflow))

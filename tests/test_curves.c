@@ -41,6 +41,12 @@ test_progress(void)
     CHECK(count(said, "\n") == 3 && !count(said, "\r"), "a line for each epoch: %s", said);
     CHECK(count(said, "epoch 2 of 3  step 100 of 100  loss 0.01  ") == 1, "%s", said);
     CHECK(count(said, " steps/s  0:00 left\n") == 3, "%s", said);
+    jot_Progress forever = {.epochs = INT64_MAX, .steps = INT64_MAX, .write = keep, .terminal = 1};
+    *said = 0, length = 0;
+    for (int k = 0; k < 2; k++)
+        forever.shown = 0, jot_progress(&forever, INT64_MAX - 2, INT64_MAX - 2, "a name that is "
+                                        "longer than there is room", -1.234e-300);
+    CHECK(strlen(forever.line) == sizeof forever.line - 1 && forever.done == 2, "cut: %s", said);
     jot_Progress none = {.epochs = 1, .steps = -1, .write = keep};
     *said = 0, length = 0;
     for (int step = 0; step < 10; step++)
@@ -108,6 +114,23 @@ test_csv(jot_Curves *c)
     CHECK(b && !b->status && ((double *)b->data)[7] == exp(-0.1 * 7), "exactly: %s", b->message);
     jot_buffer_free(b);
     jot_csv_free(csv);
+}
+
+/* Numbers that no picture has room for, or none to part. */
+static void
+test_svg_extremes(void)
+{
+    static const double y[][2] = {{0, 5e-324}, {-1e308, 1e308}, {1e17, 1e17 + 16}, {3, 3}};
+    for (int k = 0; k < 4; k++) {
+        jot_Curves *c = jot_curves_open(ctx);
+        jot_curves_add(c, "y", 0, y[k][0]);
+        jot_curves_add(c, "y", y[k][1], y[k][1]);
+        CHECK(jot_curves_svg(c, files_path("x.svg"), NULL), "%s", jot_message(ctx));
+        const char *svg = text_of(files_path("x.svg"));
+        CHECK(!strstr(svg, "nan") && !strstr(svg, "inf") && count(svg, "<text") < 40, "%d: %s", k,
+              svg);
+        jot_curves_close(c);
+    }
 }
 
 static void
@@ -187,6 +210,7 @@ main(void)
     ctx = jot_open(&(jot_Config){.backend = "interp"});
     test_progress();
     test_svg();
+    test_svg_extremes();
     jot_close(ctx);
     files_close();
     return DONE();

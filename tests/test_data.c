@@ -7,6 +7,8 @@
 #include "tests/test.h"
 #include "tests/data_files.h"
 #include <locale.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #ifdef JOT_ZLIB
 #include <zlib.h>
 #endif
@@ -463,6 +465,11 @@ test_csv_cells(void)
     jot_csv_free(csv);
     CSV_FAILS(jot_csv_parse("t.csv", "a\n\"b\0c\"", 7, NULL), "line 2: text asked, a byte of 0");
     CSV_FAILS(jot_csv_read(files_path("none.csv"), NULL), "none.csv: No such file");
+    for (const char *c = "\"\n\r\200"; *c; c++) {
+        jot_Csv *csv = CSV("a\n1", .separator = *c);
+        FAILS(jot_csv_numbers(csv, JOT_NONE_STRS, JOT_F32), JOT_ERANGE, "t.csv: a separator of");
+        jot_csv_free(csv);
+    }
 }
 
 static void
@@ -491,11 +498,30 @@ test_csv_numbers(void)
         FAILS(jot_csv_numbers(csv, jot_strs(1, csv->names + k), dtype[k]), JOT_EIO,
               "line 3: column");
     jot_csv_free(csv);
-    csv = CSV("u\n18446744073709551615\n0\n", 0);
-    jot_Buffer *b = jot_csv_numbers(csv, JOT_NONE_STRS, JOT_U64);
-    CHECK(b && !b->status && *(uint64_t *)b->data == UINT64_MAX, "%s", b ? b->message : "");
-    jot_buffer_free(b);
+    csv = CSV("u\n -5\n", 0);
+    FAILS(jot_csv_numbers(csv, JOT_NONE_STRS, JOT_U64), JOT_EIO, "\" -5\" found");
     jot_csv_free(csv);
+    csv = CSV("u\n18446744073709551615\n0\n", 0);
+    jot_Var u = jot_buffer_var(ctx, jot_csv_numbers(csv, JOT_NONE_STRS, JOT_U64));
+    CHECK(jot_ok(u) && *jot_data_u64(u) == UINT64_MAX, "%s", jot_message(ctx));
+    jot_csv_free(csv);
+    CHECK(jot_write_csv(u, JOT_NONE_STRS, files_path("u.csv")), "%s", jot_message(ctx));
+    jot_Buffer *b = jot_read_bytes(files_path("u.csv"));
+    CHECK(b && !b->status && !strcmp(b->data, "18446744073709551615\n0\n"), "%s", b->message);
+    jot_buffer_free(b);
+}
+
+/* What was opened for writing and is not whole is removed, but not the device that it is. */
+static void
+test_device(void)
+{
+    const char *link = files_path("device");
+    struct stat s;
+    if (symlink("/dev/full", link) || stat(link, &s) || !S_ISCHR(s.st_mode))
+        return; /* a system without it */
+    RAISED(jot_write_csv(jot_zeros(ctx, JOT_F32, JOT_SHAPE(1, 1)), JOT_NONE_STRS, link), JOT_EIO,
+           "device: not written");
+    CHECK(!lstat(link, &s), "the link is gone");
 }
 
 /* Cells of drawn bytes, written as RFC 4180 says, quoted when they must be or may be, come back. */
@@ -635,6 +661,7 @@ main(void)
     test_wav();
     test_csv_cells();
     test_csv_numbers();
+    test_device();
     test_csv_drawn();
     test_csv_back();
     test_vocab();

@@ -458,6 +458,10 @@ check_positions(const char *backend)
             "scatter_reduce: index: 0..2 asked, -1 found (element 2)");
     outside(jot_scatter_nd(m, p, jot_take(x, jot_slice_dim(i, 0, 0, 2, 1), 0)),
             "scatter_nd: index: 0..1 asked, 2 found (element 3)");
+    outside(jot_take(jot_zeros(c, JOT_F32, JOT_SHAPE(3)), j, 0), /* 0 inside as well as outside */
+            "take: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_take(jot_zeros(c, JOT_F32, JOT_SHAPE(0)), i, 0),
+            "take: index: 0..-1 asked, 2 found (element 0)");
     outside(jot_embedding(jot_ones(c, JOT_F32, JOT_SHAPE(3, 2)), j, -1),
             "embedding: index: 0..2 asked, 3 found (element 1)");
     CHECK(jot_grad(jot_sum(jot_square(jot_take(x, i, 0)), JOT_ALL_DIMS), JOT_VARS(x), &g)

@@ -6,6 +6,7 @@
 #include "tests/test.h"
 #include "tests/data_files.h"
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -317,7 +318,18 @@ test_refused(void)
     own.field[0].rank = 8;
     RAISED(LOADER(&own, .batch = 1), JOT_ESHAPE, "field 0");
     own.field[0] = (jot_Field){JOT_F16, 1, {3}, true};
-    RAISED(LOADER(&own, .pad = 1), JOT_EDTYPE, "pad: 0 asked for field 0");
+    RAISED(LOADER(&own, .pad = 1), JOT_ERANGE, "pad: 0 or a number of f16 asked for field 0");
+    for (int k = 0; k < 4; k++) {
+        static const double none_of[] = {-1, 256, 0.5, NAN};
+        own.field[0].dtype = JOT_U8;
+        RAISED(LOADER(&own, .pad = none_of[k]), JOT_ERANGE, "a number of u8 asked for field 0");
+    }
+    own.field[0].dtype = JOT_I64;
+    RAISED(LOADER(&own, .pad = 0x1p63), JOT_ERANGE, "a number of i64");
+    own.count = INT64_MAX;
+    RAISED(LOADER(&own, .batch = 1), JOT_EMEM, "no memory");
+    own.count = (int64_t)1 << 61; /* so many numbers of 8 bytes are 0 bytes */
+    RAISED(LOADER(&own, .batch = 1), JOT_EMEM, "no memory");
     jot_source_free(s);
     CHECK(!jot_loader_next(NULL) && jot_loader_steps(NULL) == -1 &&
           !jot_loader_waits(NULL)->batches, "NULL");

@@ -178,6 +178,7 @@ test_refused(jot_Ctx *c)
             "update_slice: start: 0..1 asked (dimension 0)", "2 found");
     refused(jot_update_slice(x, JOT_INTS(0, -1), v), JOT_ERANGE, "0..2 asked (dimension 1)",
             "-1 found");
+    refused(jot_update_slice(x, jot_ints(2, NULL), v), JOT_EUSE, "update_slice: start", "NULL");
     refused(jot_update_slice(x, JOT_INTS(0), v), JOT_ERANGE, "start: 2 numbers asked", "1 found");
     refused(jot_update_slice(v, JOT_INTS(0, 0), x), JOT_ESHAPE, "value: extent of at most 2 asked",
             "3 found");
