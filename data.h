@@ -122,7 +122,8 @@ JOT_API jot_Vocab *jot_vocab_make(jot_TokenKind kind, const void *text, size_t n
 JOT_API void jot_vocab_free(jot_Vocab *vocab);
 JOT_API int64_t jot_vocab_size(const jot_Vocab *vocab);               /* 0 for NULL */
 JOT_API const char *jot_vocab_token(const jot_Vocab *vocab, int64_t k); /* NULL: no such */
-JOT_API int64_t jot_vocab_find(const jot_Vocab *vocab, const char *token); /* -1: none */
+/* -1: none; of a vocabulary with "<unknown>" 0. */
+JOT_API int64_t jot_vocab_find(const jot_Vocab *vocab, const char *token);
 /* i32 (n): the text's tokens. One that is none of the vocabulary is 0, "<unknown>", or a failure
  * that names the place. */
 JOT_API jot_Buffer *jot_vocab_encode(const jot_Vocab *vocab, const void *text, size_t nbytes);
@@ -152,7 +153,7 @@ typedef struct {
 JOT_API void jot_fault(jot_Fault *fault, jot_Status status, const char *format, ...);
 
 /* NULL after a failure. A source outlives its loaders. */
-/* Sample k is row k of each buffer, which the source owns from the call on. */
+/* Sample k is row k of each buffer, of different ones, which the source owns from the call on. */
 JOT_API jot_Source *jot_source_buffers(jot_Ctx *ctx, int n, jot_Buffer *const *buffers);
 JOT_API jot_Source *jot_source_vars(jot_Ctx *ctx, jot_Vars vars); /* their values of now */
 /* Two fields of (length) from tokens (n): those from k * step on, and the same one further: what a

@@ -402,9 +402,9 @@ jot_csv_classes(const jot_Csv *csv, const char *column, jot_Vocab **words)
         *words = NULL;
     if (!csv || csv->status)
         return csv_bad(csv);
-    const int at = csv_find(csv, column);
+    const int at = column ? csv_find(csv, column) : csv->columns;
     if (at == csv->columns)
-        return csv_no_column(csv, column);
+        return csv_no_column(csv, column ? column : "(NULL)");
     int64_t n;
     char **word = csv_words(csv, at, &n);
     jot_Vocab *vocab = word ? data_vocab(word, n) : NULL;

@@ -72,6 +72,8 @@ jot_curves_add(jot_Curves *c, const char *name, double x, double y)
 
     if (!c)
         return false;
+    if (!name)
+        return jot_ok(jot_raise(c->ctx, JOT_EUSE, "curves: series: a name asked, NULL found"));
     while (k < c->n && strcmp(c->series[k].name, name))
         k++;
     if (k == CURVES_MOST)

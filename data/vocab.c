@@ -226,9 +226,9 @@ vocab_number(const jot_Vocab *vocab, VocabToken t)
 int64_t
 jot_vocab_find(const jot_Vocab *vocab, const char *token)
 {
-    VocabToken t = {token, (uint32_t)strlen(token), 0};
+    VocabToken t = {token, token ? (uint32_t)strlen(token) : 0, 0};
 
-    return vocab ? vocab_number(vocab, t) : -1;
+    return vocab && token ? vocab_number(vocab, t) : -1;
 }
 
 jot_Buffer *
