@@ -504,7 +504,8 @@ JOT_API bool jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy);
  * is what `grad` builds of it, whenever a gradient is made: dx[k], of x[k]'s shape and dtype, from
  * x, y (which are out) and dy (zeros where nothing flows). A dx[k] that is left as it is, an empty
  * handle, is none; integers have none. grad returns false after a failure; it builds and must not
- * evaluate. It may be called several times, and `user` must last as long as the graph does.
+ * evaluate. It may be called several times, and `user` must last as long as the graph does. A
+ * gradient by an expression inside, which y reads beside x, is refused (JOT_EGRAD).
  *
  * What grad builds is differentiated for second order, and where it is linear in dy, as gradients
  * are, there are tangents, too. So user code gets a second order, and tangents: in grad, build the
@@ -515,8 +516,8 @@ JOT_API bool jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, voi
 /* out[j] has the value and the gradients of y[j], but what lies between x and y is not kept for the
  * gradient: it is computed again there, from x, with the draws it had. So a chain of n layers, in
  * some sqrt(n) parts, keeps 2 sqrt(n) values at a time, for one more computation of each. What does
- * not stand on x is kept. Parts may hold parts. A gradient by something between x and y is refused
- * (JOT_EGRAD). */
+ * not stand on x is kept. Parts may hold parts. A gradient by an expression inside, one between x
+ * and y, is refused (JOT_EGRAD). */
 JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
 
 /* ---- graphs out of graphs ----------------------------------------------------------------- */

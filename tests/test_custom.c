@@ -1,10 +1,10 @@
 /* tests/test_custom.c - gradients of one's own and parts that are computed again: straight-through,
  * clipped and reversed gradients, integers, second order, tangents, many examples; checkpoints give
  * the values and gradients of the graph without them, to second order, with draws, nested, in
- * compiled functions; what a chain of them holds in memory; what a tangent costs; what is refused;
- * refused memory.
+ * compiled functions; what a chain of them holds in memory; what a tangent costs; what is refused,
+ * gradients by what lies inside, too; refused memory.
  *
- * Guards: ops/transform/custom.c, ops/transform/checkpoint.c, ops/order.c. */
+ * Guards: ops/transform/custom.c, ops/transform/checkpoint.c, ops/grad/inside.c, ops/order.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -565,6 +565,42 @@ refused(jot_Ctx *c, bool ok, jot_Status status, const char *word)
     jot_clear(c);
 }
 
+/* What lies inside a part has no gradient from its result, but one from what reads it beside. */
+static void
+test_inside(jot_Ctx *c, V x)
+{
+    V r = jot_sin(x), o, g, g2, p, w = numbers(c, JOT_SHAPE(3), 5), e = jot_exp(w), flat, draw;
+
+    CHECK(jot_checkpoint(JOT_VARS(jot_mul(jot_square(r), e)), JOT_VARS(x), &o), "%s",
+          jot_message(c));
+    refused(c, jot_grad(all(o), JOT_VARS(r), &g), JOT_EGRAD, "grad: wrt[0] lies inside a checkpoint");
+    refused(c, jot_grad(all(jot_mul(o, r)), JOT_VARS(r), &g), JOT_EGRAD, "inside");
+    refused(c, jot_vjp(JOT_VARS(o), JOT_VARS(x), JOT_VARS(x, r), &g), JOT_EGRAD, "vjp: wrt[1]");
+    CHECK(jot_jvp(JOT_VARS(o), JOT_VARS(r), JOT_VARS(w), &g)
+          && apart(g, jot_mul(jot_mul(jot_scale(r, 2), e), w)) < 1e-12, "tangents pass through");
+    CHECK(jot_grad(all(jot_add(jot_stop_grad(o), jot_square(r))), JOT_VARS(r), &g)
+          && apart(g, jot_scale(r, 2)) < 1e-12, "beside it: %s", jot_message(c));
+    CHECK(jot_grad(all(o), JOT_VARS(e), &g) && apart(g, jot_square(r)) < 1e-12, "what goes in: %s",
+          jot_message(c));
+
+    CHECK(jot_grad(all(o), JOT_VARS(x), &g) && jot_grad(all(g), JOT_VARS(r), &g2)
+          && apart(g2, jot_mul(jot_scale(jot_cos(x), 2), e)) < 1e-12, "of the gradient: %s",
+          jot_message(c));
+    jot_checkpoint(JOT_VARS(jot_cos(o)), JOT_VARS(x), &p); /* a part within a part */
+    refused(c, jot_grad(all(p), JOT_VARS(r), &g), JOT_EGRAD, "inside");
+
+    p = own(jot_square(r), x, straight, NULL);
+    refused(c, jot_grad(all(p), JOT_VARS(r), &g), JOT_EGRAD, "inside a custom_grad");
+    refused(c, jot_jvp(JOT_VARS(p), JOT_VARS(r), JOT_VARS(w), &g), JOT_EGRAD, "jvp: x[0]");
+    flat = jot_reshape(e, JOT_SHAPE(3, 1)); /* y reads e, and has gone past it */
+    jot_checkpoint(JOT_VARS(jot_mul(jot_reshape(flat, JOT_SHAPE(1, 3)), x)), JOT_VARS(x), &p);
+    refused(c, jot_grad(all(p), JOT_VARS(flat), &g), JOT_EGRAD, "inside");
+    CHECK(jot_grad(all(p), JOT_VARS(e), &g) && apart(g, x) < 1e-12, "%s", jot_message(c));
+    draw = jot_uniform(c, JOT_F64, JOT_SHAPE(3));
+    jot_checkpoint(JOT_VARS(jot_mul(draw, x)), JOT_VARS(x), &p);
+    refused(c, jot_grad(all(p), JOT_VARS(draw), &g), JOT_EGRAD, "inside");
+}
+
 static void
 test_refused(void)
 {
@@ -589,6 +625,7 @@ test_refused(void)
     jot_name(inside, "hidden");
     jot_checkpoint(JOT_VARS(z), JOT_VARS(x), &z);
     refused(c, jot_grad(all(jot_mul(z, inside)), JOT_VARS(inside, x), many), JOT_EGRAD, "hidden");
+    test_inside(c, x);
     for (k = 0, z = x; k < 300; k++)
         z = jot_mul(z, many[k] = numbers(c, JOT_SHAPE(3), k));
     refused(c, jot_checkpoint(JOT_VARS(z), JOT_VARS(x), &z), JOT_ERANGE, "254");

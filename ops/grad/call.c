@@ -1,7 +1,7 @@
 /* ops/grad/call.c - the user's calls: jot_grad, jot_vjp, jot_jvp. Lists are checked and taken for
  * nodes; all or none of the results are handed back.
  *
- * Read before: ops/grad/grad.c, ops/grad/forward.c. After: ops/user/grad.c. */
+ * Read before: ops/grad/grad.c, ops/grad/forward.c, ops/grad/inside.c. After: ops/user/grad.c. */
 #include "ops/grad/grad.h"
 
 static bool
@@ -89,7 +89,8 @@ grad_call(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars dy, jot_Vars wrt, j
     wrts = dys + y.n;
     ok = grad_nodes(ctx, op, "y", y, ids) && grad_nodes(ctx, op, "wrt", wrt, wrts);
     for (k = 0; k < wrt.n && ok; k++)
-        ok = jot_past_known(ctx, wrts[k], op, "wrt", k, y.n, ids);
+        ok = jot_past_known(ctx, wrts[k], op, "wrt", k, y.n, ids)
+          && jot_inside_known(ctx, wrts[k], op, "wrt", k, y.n, ids, NULL);
     if (ok && dy.n < 0)
         ok = (dys[0] = jot_grad_const(ctx, ids[0], 1)) != 0;
     else if (ok)
@@ -157,7 +158,8 @@ grad_call_forward(jot_Ctx *ctx, jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy
     ok = grad_nodes(ctx, "jvp", "y", y, ids) && grad_nodes(ctx, "jvp", "x", x, xs)
       && grad_nodes(ctx, "jvp", "dx", dx, dxs) && grad_fits(ctx, "jvp", "x", x.n, xs, dxs);
     for (k = 0; k < x.n && ok; k++)
-        ok = jot_past_known(ctx, xs[k], "jvp", "x", k, y.n, ids);
+        ok = jot_past_known(ctx, xs[k], "jvp", "x", k, y.n, ids)
+          && jot_inside_known(ctx, xs[k], "jvp", "x", k, y.n, ids, dxs);
     ok = ok && jot_grad_forward(ctx, y.n, ids, x.n, xs, dxs, dy);
     jot_mem_free(&ctx->mem, ids, count * sizeof *ids);
     jot_graph_sweep(ctx, mark);

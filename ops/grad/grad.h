@@ -73,6 +73,12 @@ JOT_FN NodeId jot_past_tangent(Grad *g, const Node *n);
  * error is set. */
 JOT_FN bool jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k, int ny,
                            const NodeId *y);
+JOT_FN bool jot_past_has(jot_Ctx *ctx, const Past *p, NodeId x); /* is x among these? */
+
+/* ---- ops/grad/inside.c ---- */
+/* As jot_past_known: does it lie inside no part with a gradient of its own? seed: Grad's. */
+JOT_FN bool jot_inside_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k,
+                             int ny, const NodeId *y, const NodeId *seed);
 
 /* ---- ops/transform/custom.c ---- */
 /* What the callback of a CUSTOM node makes of dy, one per output (0: none flows): nodes for its x

@@ -213,8 +213,8 @@ jot_past_tangent(Grad *g, const Node *n)
 
 /* ---- refusing ----------------------------------------------------------------------------- */
 
-static bool
-past_has(jot_Ctx *ctx, const Past *p, NodeId x)
+JOT_FN bool
+jot_past_has(jot_Ctx *ctx, const Past *p, NodeId x)
 {
     for (; p; p = p->next)
         if (p->node == x && past_node(ctx, p))
@@ -247,7 +247,7 @@ past_reads(jot_Ctx *ctx, const NodeList *below, const NodeList *all, NodeId x, u
 
         for (k = 0; k < n->ninputs; k++)
             reads[i] |= reads[jot_node(ctx, n->input[k])->at];
-        if (all->v[i] == x || !past_flows(n) || past_has(ctx, n->past, x))
+        if (all->v[i] == x || !past_flows(n) || jot_past_has(ctx, n->past, x))
             reads[i] = 0;
         any = any || (i + 1 == all->n && reads[i]);
     }

@@ -118,21 +118,24 @@ part_alias(jot_Ctx *ctx, NodeId id, NodeId after, bool stored)
     return jot_node_make(ctx, &spec);
 }
 
+/* It is a map of what it was, by which there are gradients of the gradient. */
 static NodeId
 part_node(PartAgain *p, NodeId id, NodeId after)
 {
     const Node *n = jot_node(p->ctx, id);
-    NodeSpec spec;
+    NodeSpec spec = jot_node_spec(n);
+    Ix index[JOT_MAX_RANK];
+    NodeId again;
+    int k;
 
-    if (n->passed & PASSED_ASKED)
-        return jot_fail(p->ctx, JOT_EGRAD, "checkpoint: a gradient is asked by %s, which lies "
-                        "between x and y and is computed again; ask by what is outside",
-                        n->name ? n->name : "an expression"), 0;
-    if (n->kind != NODE_RANDOM)
-        return jot_node_again(p->ctx, id, p->to);
-    spec = jot_node_spec(n);
     spec.also = after;
-    return jot_node_make(p->ctx, &spec);
+    again = n->kind == NODE_RANDOM ? jot_node_make(p->ctx, &spec)
+                                   : jot_node_again(p->ctx, id, p->to);
+    for (k = 0; k < n->rank; k++)
+        index[k] = jot_ix_axis(&p->ctx->ix, k);
+    if (again && jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT)
+        jot_past_keep(p->ctx, again, !jot_node(p->ctx, again)->past, id, n->rank, index, 0, NULL);
+    return again;
 }
 
 /* All that was marked, of x[0] .., of which the first `given` are kept. */
