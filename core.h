@@ -804,9 +804,10 @@ JOT_API bool jot_print(jot_Var v);
 JOT_API size_t jot_format(jot_Var v, char *to, size_t nbytes);
 /* Where a NaN or an infinity comes from: what vars and pending assignments need is evaluated
  * operator by operator, in order, and nothing that is pending runs. The first operator that makes
- * one out of numbers is told through the log hook, with the elements of its inputs (shapes, ranges,
- * how many are not numbers), and its result returned; an empty handle: none does. For a step that
- * was built (again, by jot_set_random_state) and has not run. */
+ * one out of numbers, or takes a NaN of a constant or of outside of an x (a label out of range), is
+ * told through the log hook, with the elements of its inputs (shapes, ranges, how many are not
+ * numbers), and its result returned; an empty handle: none does. For a step that was built (again,
+ * by jot_set_random_state) and has not run. */
 JOT_API jot_Var jot_trace_nan(jot_Ctx *ctx, jot_Vars vars);
 
 /* ---- profile ------------------------------------------------------------------------------ */

@@ -573,7 +573,8 @@ test_inside(jot_Ctx *c, V x)
 
     CHECK(jot_checkpoint(JOT_VARS(jot_mul(jot_square(r), e)), JOT_VARS(x), &o), "%s",
           jot_message(c));
-    refused(c, jot_grad(all(o), JOT_VARS(r), &g), JOT_EGRAD, "grad: wrt[0] lies inside a checkpoint");
+    refused(c, jot_grad(all(o), JOT_VARS(r), &g), JOT_EGRAD,
+            "grad: wrt[0] lies inside a checkpoint");
     refused(c, jot_grad(all(jot_mul(o, r)), JOT_VARS(r), &g), JOT_EGRAD, "inside");
     refused(c, jot_vjp(JOT_VARS(o), JOT_VARS(x), JOT_VARS(x, r), &g), JOT_EGRAD, "vjp: wrt[1]");
     CHECK(jot_jvp(JOT_VARS(o), JOT_VARS(r), JOT_VARS(w), &g)

@@ -1,5 +1,6 @@
 /* test_trace.c - jot_trace_nan names the operator that makes the first NaN or infinity, and what it
- * reads; leaves what is infinite on purpose; runs nothing that is pending.
+ * reads, or that it takes one from outside or of a constant; leaves what is infinite on purpose;
+ * runs nothing that is pending.
  *
  * Guards: plan/trace/trace.c. */
 #include "layer.h"
@@ -82,6 +83,32 @@ check_operators(const char *backend)
     jot_close(c);
 }
 
+/* NaN that is in nothing that is read: of places outside, and of constants. */
+static void
+check_taken(const char *backend)
+{
+    jot_Ctx *c = open_ctx(backend);
+    jot_Var x = ramp(c, JOT_F32, JOT_SHAPE(3, 4), 0, 0.5), nan, at, loss, dx;
+    int32_t label[3] = {0, 9, 2};
+
+    at = jot_array(c, JOT_I32, JOT_SHAPE(3), label);
+    loss = jot_square(jot_cross_entropy(x, at));
+    traced(loss, "NaN", "overflow NaN", "0 to 9");
+    CHECK(strstr(said, "reindex") && strstr(said, "3 elements: 1 NaN")
+          && strstr(said, "the first not a number at (1)"), "%s", said);
+    CHECK(jot_grad(loss, JOT_VARS(x), &dx), "%s", jot_message(c));
+    traced(dx, "NaN", "overflow NaN", "0 to 9");
+    nan = jot_full(c, JOT_F32, JOT_SHAPE(), NAN);
+    traced(jot_exp(jot_where(jot_gt(x, jot_scale(x, 0)), nan, x)), "NaN", "select", "constant NaN");
+    traced(jot_exp(jot_where(jot_lt(x, jot_scale(x, 0)), nan, x)), NULL, NULL, NULL);
+    traced(jot_exp(jot_scale(x, NAN)), "NaN", "mul", "constant NaN");
+    traced(nan, "NaN", "const", "nan");
+    label[1] = 3;
+    at = jot_array(c, JOT_I32, JOT_SHAPE(3), label);
+    traced(jot_cross_entropy(x, at), NULL, NULL, NULL);
+    jot_close(c);
+}
+
 static void
 check_on_purpose(const char *backend)
 {
@@ -131,6 +158,7 @@ main(void)
     for (int b = 0; b < 2; b++) {
         const char *backend = b ? "interp" : NULL;
         check_operators(backend);
+        check_taken(backend);
         check_on_purpose(backend);
         check_step(backend);
     }

@@ -5,7 +5,8 @@
  *
  * A node that is much larger than what it reads (the space of a product, a broadcast) is not
  * stored, but part of those that read it, as in a fused kernel. Constants may be infinite on
- * purpose, and so may what a reindex puts outside its x.
+ * purpose, and so may what a reindex puts outside its x; but NaN is made by whoever takes one, as
+ * the pick of a label that is out of range does.
  *
  * Assignments, what undoes them, and fetches are hidden meanwhile: nothing that is pending runs.
  *
@@ -125,6 +126,35 @@ trace_inputs(const Trace *t, NodeId id, NodeId *in, int n)
     return n;
 }
 
+static bool
+trace_nan(const Node *n)
+{
+    return jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT && n->value.f != n->value.f;
+}
+
+static bool
+trace_inf(const Node *n)
+{
+    return jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT && n->value.f == n->value.f
+        && n->value.f - n->value.f != 0;
+}
+
+/* Where a NaN is from that is in no element that was read. */
+static void
+trace_taken(const Trace *t, Text *text, NodeId id, uint8_t made)
+{
+    const Node *n = jot_node(t->ctx, id), *in;
+    int k;
+
+    if (made & TRACE_NAN && n->kind == NODE_REINDEX && trace_nan(n))
+        jot_text_f(text, "        such elements are from outside of what it reads: overflow NaN\n");
+    for (k = 0; made & TRACE_NAN && k < n->ninputs; k++) {
+        in = jot_node(t->ctx, n->input[k]);
+        if (in->kind == NODE_CONST && trace_nan(in))
+            jot_text_f(text, "        it reads a constant NaN\n");
+    }
+}
+
 static void
 trace_tell(Trace *t, NodeId id, uint8_t made)
 {
@@ -134,6 +164,7 @@ trace_tell(Trace *t, NodeId id, uint8_t made)
 
     jot_text_f(&text, "%s comes from\n    ", made & TRACE_NAN ? "NaN" : "an infinity");
     trace_put(t, &text, id);
+    trace_taken(t, &text, id, made);
     for (k = 0; k < n; k++) {
         jot_text_f(&text, k ? "    " : "which reads\n    ");
         trace_put(t, &text, in[k]);
@@ -154,8 +185,8 @@ trace_given(const Trace *t, const Node *n)
 
     for (k = 0; k < n->ninputs; k++)
         given |= t->flags[n->input[k]] & (TRACE_NAN | TRACE_INF);
-    if (n->kind == NODE_REINDEX && n->value.f - n->value.f != 0)
-        given |= n->value.f != n->value.f ? TRACE_NAN : TRACE_INF;
+    if (n->kind == NODE_REINDEX && trace_inf(n))
+        given |= TRACE_INF;
     return given;
 }
 
@@ -190,8 +221,8 @@ trace_node(Trace *t, NodeId id, uint8_t *made)
 
     *made = 0;
     t->reads[id] = n->kind == NODE_CONST ? 1 : given || n->data ? (double)n->nelem : reads;
-    if (n->kind == NODE_CONST && trace_is_float(n) && n->value.f - n->value.f != 0)
-        t->flags[id] = n->value.f != n->value.f ? TRACE_NAN : TRACE_INF;
+    if (n->kind == NODE_CONST && trace_inf(n))
+        t->flags[id] = TRACE_INF;
     else if (trace_is_float(n))
         t->flags[id] = trace_given(t, n);
     if (!n->data && (!store || !jot_plan_run(t->ctx, &id, 1)))
@@ -290,9 +321,13 @@ jot_trace_nan(jot_Ctx *ctx, jot_Vars vars)
         return poison;
     }
     bool ok = trace_hidden(&t, &k, &made);
+    NodeId from = made ? t.order.v[k - 1] : 0;
+    for (uint32_t r = 0; ok && !made && r < roots.n; r++) /* a constant that nobody reads */
+        if (jot_node(ctx, roots.v[r])->kind == NODE_CONST && trace_nan(jot_node(ctx, roots.v[r])))
+            from = roots.v[r], made = TRACE_NAN;
     if (ok && made) {
-        trace_tell(&t, t.order.v[k - 1], made);
-        found = jot_var_of(ctx, t.order.v[k - 1]);
+        trace_tell(&t, from, made);
+        found = jot_var_of(ctx, from);
     }
     trace_close(&t);
     jot_list_free(ctx, &roots);
