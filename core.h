@@ -537,8 +537,9 @@ JOT_API bool jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out);
  * batched again, differentiated, and themselves derivatives' (a Hessian is the jvp of a gradient
  * batched over directions).
  *
- * x: arrays, parameters, or what jot_stop_fuse made of an expression (JOT_EUSE); an assigned
- * variable whose value stands on x is refused, too. User code runs for each example, in one launch.
+ * x: arrays, parameters, or expressions, which y then is a function of; but no constants, and none
+ * that others were simplified past (JOT_EUSE; jot_stop_fuse keeps one); an assigned variable whose
+ * value stands on x is refused, too. User code runs for each example, in one launch.
  * Errors: JOT_ESHAPE, JOT_EDTYPE, JOT_ERANGE. All or nothing. */
 #define JOT_UNBATCHED INT64_MIN
 /* All fields 0, or NULL: all axes are the first. */
@@ -631,8 +632,8 @@ JOT_API jot_Var jot_flip(jot_Var x, jot_Ints dims);
 JOT_API jot_Var jot_tile(jot_Var x, jot_Ints times);                 /* one count per dimension */
 JOT_API jot_Var jot_unsqueeze(jot_Var x, int dim);                   /* insert a dimension of 1 */
 JOT_API jot_Var jot_squeeze(jot_Var x, int dim);                     /* remove a dimension of 1 */
-/* Join variables of one dtype: along dim, in which alone their shapes may differ; along a new
- * dimension dim, all of one shape. */
+/* Join variables, in the dtype that all promote to (jot_promote): along dim, in which alone their
+ * shapes may differ; along a new dimension dim, all of one shape. */
 JOT_API jot_Var jot_concat(jot_Vars vars, int dim);
 JOT_API jot_Var jot_stack(jot_Vars vars, int dim);
 /* x with dimension dim replaced by the dimensions of index (integers), which choose positions of

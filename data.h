@@ -127,6 +127,10 @@ JOT_API int64_t jot_vocab_find(const jot_Vocab *vocab, const char *token);
 /* i32 (n): the text's tokens. One that is none of the vocabulary is 0, "<unknown>", or a failure
  * that names the place. */
 JOT_API jot_Buffer *jot_vocab_encode(const jot_Vocab *vocab, const void *text, size_t nbytes);
+/* The same of a buffer's bytes, which stays. One that failed makes a vocabulary of nothing, and its
+ * failure is what encoding it gives. */
+JOT_API jot_Vocab *jot_vocab_make_buffer(jot_TokenKind kind, const jot_Buffer *text, int64_t most);
+JOT_API jot_Buffer *jot_vocab_encode_buffer(const jot_Vocab *vocab, const jot_Buffer *text);
 
 /* ---- sources of samples ------------------------------------------------------------------- */
 

@@ -18,7 +18,8 @@ extern "C" {
 /* ---- windows over images ------------------------------------------------------------------ */
 
 /* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number
- * for each of these; those that x has not are not looked at. Batches of 0 are allowed. */
+ * for each of these, and one number is that of the first: .pad = {1} of a 2-D image pads rows alone,
+ * {1, 1} rows and columns. Those that x has not are not looked at. Batches of 0 are allowed. */
 typedef struct {
     int stride[3], pad[3], dilation[3], groups; /* 0: 1, 0, 1, 1 */
     int out_pad[3]; /* conv_transpose: rows more at the end, fewer than stride or dilation */
@@ -30,6 +31,7 @@ JOT_API jot_Var jot_conv(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *c
  * of extents (x - 1) stride - 2 pad + dilation (k - 1) + out_pad + 1. */
 JOT_API jot_Var jot_conv_transpose(jot_Var x, jot_Var w, jot_Var bias, const jot_ConvNd *conv);
 
+/* One number for each dimension, as in jot_ConvNd: {2} is rows alone. */
 typedef struct {
     int size[3], stride[3], pad[3], dilation[3]; /* 0: none, size, 0, 1 */
     /* pad <= size / 2; dilation of a padded dimension <= its extent */

@@ -253,4 +253,22 @@ jot_vocab_encode(const jot_Vocab *vocab, const void *text, size_t nbytes)
     }
     return b;
 }
+
+jot_Vocab *
+jot_vocab_make_buffer(jot_TokenKind kind, const jot_Buffer *text, int64_t most)
+{
+    const bool there = text && !text->status;
+
+    return jot_vocab_make(kind, there ? text->data : "", there ? text->nbytes : 0, most);
+}
+
+jot_Buffer *
+jot_vocab_encode_buffer(const jot_Vocab *vocab, const jot_Buffer *text)
+{
+    if (!text)
+        return data_failed(JOT_EMEM, "no memory for a text");
+    if (text->status)
+        return data_failed(text->status, "%s", text->message);
+    return jot_vocab_encode(vocab, text->data, text->nbytes);
+}
 #endif

@@ -647,6 +647,34 @@ test_vocab(void)
     FAILS(jot_vocab_encode(NULL, "x", 1), JOT_EMEM, "vocabulary");
 }
 
+/* A text in a buffer; the first failure is the one that is told at the end. */
+static void
+test_vocab_buffers(void)
+{
+    int64_t n = 5;
+    jot_Buffer *text = jot_buffer_make(JOT_U8, 1, &n), *tokens;
+    memcpy(text->data, "hello", 5);
+    jot_Vocab *v = jot_vocab_make_buffer(JOT_CHARACTERS, text, 0);
+    HOLDS(jot_vocab_encode_buffer(v, text), JOT_I32, JOT_SHAPE(5), 1, 0, 2, 2, 3);
+    jot_vocab_free(v);
+    jot_buffer_free(text);
+
+    text = jot_read_bytes("/nowhere/corpus.txt");
+    v = jot_vocab_make_buffer(JOT_CHARACTERS, text, 0);
+    CHECK(v && jot_vocab_size(v) == 0, "nothing");
+    tokens = jot_vocab_encode_buffer(v, text);
+    CHECK(tokens && tokens->status == text->status && !strcmp(tokens->message, text->message),
+          "handed on");
+    CHECK(!jot_source_windows(ctx, tokens, 16, 16) && jot_error(ctx) == text->status
+          && strstr(jot_message(ctx), "/nowhere/corpus.txt"), "%s", jot_message(ctx));
+    jot_clear(ctx);
+    jot_vocab_free(v);
+    jot_buffer_free(text);
+    v = jot_vocab_make_buffer(JOT_WORDS, NULL, 0);
+    FAILS(jot_vocab_encode_buffer(v, NULL), JOT_EMEM, "no memory");
+    jot_vocab_free(v);
+}
+
 int
 main(void)
 {
@@ -665,6 +693,7 @@ main(void)
     test_csv_drawn();
     test_csv_back();
     test_vocab();
+    test_vocab_buffers();
     CHECK(!jot_ok(jot_buffer_var(ctx, NULL)) && jot_error(ctx) == JOT_EMEM, "NULL");
     jot_clear(ctx);
     jot_close(ctx);

@@ -344,6 +344,18 @@ test_code(const char *backend, bool gradients)
     jot_close(c);
 }
 
+/* y as a function of an expression, whatever else it reads of what that is made of. */
+static void
+test_expression(void)
+{
+    jot_Ctx *c = open_ctx("interp");
+    V w = numbers(c, JOT_SHAPE(3), 1), e = jot_exp(w), xs = numbers(c, JOT_SHAPE(4, 3), 2), ys;
+
+    CHECK(jot_vmap(JOT_VARS(jot_mul(jot_square(e), w)), JOT_VARS(e), JOT_VARS(xs), NULL, &ys)
+          && apart(ys, jot_mul(jot_square(xs), w)) < 1e-14, "%s", jot_message(c));
+    jot_close(c);
+}
+
 /* ---- refused ------------------------------------------------------------------------------ */
 
 static void
@@ -714,6 +726,7 @@ main(int argc, char **argv)
         test_code(backends[k], false);
         by_host = false;
     }
+    test_expression();
     test_refused();
     test_ends();
     test_memory();
