@@ -23,6 +23,14 @@
  * and that of evaluation, and a name that is used twice is a layer that is used twice. Parameters
  * have PyTorch's shapes and names ("conv.weight", "rnn.weight_ih_l0"), so that its files fit.
  *
+ * Weights are loaded before the network is called for a loss (jot_net_init), or between two calls:
+ *
+ *     jot_net_train(m, false), network(m, x);                            parameters are there
+ *     jot_net_restore(m, (jot_Trainer){0}, named, n);                 or jot_assign, jot_set
+ *     jot_net_train(m, true), loss = jot_cross_entropy(network(m, x), y);
+ *
+ * A graph has the values that parameters had when it was built: a loss from before is refused.
+ *
  * Wrong arguments, poison and failures are as in nn.h. A context owns its nets and trainers, which
  * end with jot_net_free, jot_trainer_free or jot_close.
  *
@@ -202,7 +210,9 @@ typedef struct { jot_Var state; void *record; } jot_Trainer; /* a handle, as jot
 JOT_API jot_Trainer jot_trainer(jot_Net net, const jot_Training *how);
 JOT_API bool jot_trainer_ok(jot_Trainer trainer);
 JOT_API void jot_trainer_free(jot_Trainer trainer); /* parameters stay */
-/* Assigns, lazily, what the gradients of loss change; jot_compile makes a function of it. Where an
+/* Assigns, lazily, what the gradients of loss change; jot_compile makes a function of it. A loss
+ * that a parameter was assigned after (loaded, or by a step: call the network again) is JOT_EUSE,
+ * one that reaches no parameter JOT_EGRAD; those that it leaves out have gradients of 0. Where an
  * update is left out, all stays: parameters, running values, averages, the optimiser's state. In
  * f16 the loss counts `scale` times in gradients, so that they are not 0: the scale halves when one
  * was left out. No value comes back to the host for any of this. */

@@ -363,6 +363,37 @@ check_accumulation(const char *backend)
     jot_close(c);
 }
 
+/* A loss of values that were assigned over is refused, by name, and changes nothing; so is one of
+ * other things alone. One that leaves parameters out is not. */
+static void
+check_loaded(void)
+{
+    static const jot_Training how = {.kind = JOT_SGD, .lr = 0.5};
+    jot_Ctx *c = open_ctx("interp");
+    jot_Net m = jot_net(c, JOT_F64);
+    jot_Var x = jot_ones(c, JOT_F64, JOT_SHAPE(1, 1)), two = jot_add(x, x);
+    jot_Var loss = jot_sum(jot_nn_linear(m, "l", x, 1, NULL), JOT_ALL_DIMS);
+    jot_Var w = jot_net_find(m, "l.weight"), b = jot_net_find(m, "l.bias");
+    CHECK(jot_assign(w, two) && jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
+    jot_Trainer t = jot_trainer(m, &how);
+    double bias = jot_item(b);
+    CHECK(!jot_train_step(t, loss) && jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "l.weight was assigned"), "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(jot_item(b) == bias && jot_item(w) == 2 && !jot_trainer_counts(t).updates, "changed");
+    CHECK(!jot_train_step(t, jot_sum(x, JOT_ALL_DIMS)) && jot_error(c) == JOT_EGRAD, "%s",
+          jot_message(c));
+    jot_clear(c);
+    loss = jot_sum(jot_nn_linear(m, "l", x, 1, NULL), JOT_ALL_DIMS);
+    CHECK(jot_train_step(t, loss) && jot_item(w) == 1.5, "%s: %g", jot_message(c), jot_item(w));
+    CHECK(!jot_train_step(t, loss) && jot_error(c) == JOT_EUSE, "the same loss twice");
+    jot_clear(c);
+    CHECK(jot_train_step(t, jot_sum(w, JOT_ALL_DIMS)) && jot_item(w) == 1, "%s: %g",
+          jot_message(c), jot_item(w));
+    CHECK(jot_item(b) == bias - 0.5, "the bias is left alone: %g", jot_item(b));
+    jot_close(c);
+}
+
 /* ---- mixed precision ---- */
 
 /* Updates that are left out change nothing but the scale; then it is small enough, and grows. */
@@ -631,6 +662,7 @@ main(void)
         check_accumulation(backend);
         check_state(backend);
     }
+    check_loaded();
     check_scale(false);
     check_scale(true);
     check_precision(JOT_F16);

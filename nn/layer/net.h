@@ -91,6 +91,18 @@ net_trained(const NetNode *node)
     return !node->is.buffer && !node->is.frozen && node->is.tied < 0;
 }
 
+/* The name of the parameter that is this variable; "": none is. */
+static inline const char *
+net_name(const Net *net, jot_Var param)
+{
+    for (int k = 0; k < net->n; k++) {
+        const NetNode *node = net_node(net, k);
+        if (node->is.var.slot == param.slot && node->is.tied < 0)
+            return node->name;
+    }
+    return "";
+}
+
 /* Parameter `part` of layer `name`: "name.part". */
 static inline jot_Var
 net_part(jot_Net net, const char *name, const char *part, jot_Ints shape, jot_Init init)

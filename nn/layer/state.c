@@ -24,18 +24,6 @@ state_add(StateList *l, const char *first, const char *second, const char *third
     named->var = var;
 }
 
-/* The name of parameter number k of those that are trained, or were when the trainer was made. */
-static const char *
-state_name(const Net *net, jot_Var param)
-{
-    for (int k = 0; k < net->n; k++) {
-        const NetNode *node = net_node(net, k);
-        if (node->is.var.slot == param.slot && node->is.tied < 0)
-            return node->name;
-    }
-    return "";
-}
-
 static bool
 state_optim(StateList *l, const Net *net, const Trainer *t)
 {
@@ -49,7 +37,7 @@ state_optim(StateList *l, const Net *net, const Trainer *t)
         char first[32];
         bool own = all[k].param >= 0;
         nn_put(nn_put(nn_put(first, "optim."), all[k].name), own ? "." : "");
-        state_add(l, first, own ? state_name(net, t->param[all[k].param]) : "", "", all[k].var);
+        state_add(l, first, own ? net_name(net, t->param[all[k].param]) : "", "", all[k].var);
     }
     jot_free(room);
     return all != NULL;
@@ -68,7 +56,7 @@ state_list(StateList *l, const Net *net, jot_Trainer trainer)
     if (!t || !state_optim(l, net, t))
         return false;
     for (int k = 0; k < t->n; k++) {
-        const char *name = state_name(net, t->param[k]);
+        const char *name = net_name(net, t->param[k]);
         if (t->how.ema != 0)
             state_add(l, "ema.", name, "", t->average[k]);
         if (t->how.accumulate > 1)

@@ -369,13 +369,38 @@ train_buffers(TrainStep *s)
     return fine;
 }
 
+/* The loss is made of the trained parameters as they are now: of one at least, and of none only as
+ * it was before it was assigned. Those that it does not use have gradients of 0. */
+static bool
+train_reaches(const Trainer *t, jot_Var loss)
+{
+    jot_Var room = jot_param(t->ctx, JOT_U8, JOT_SHAPE(t->n * (int64_t)sizeof(jot_Reach)), NULL);
+    jot_Reach *reach = (jot_Reach *)(uintptr_t)jot_data(room);
+    Net *net = net_of(t->net, "train_step");
+    bool fine = net && reach && jot_reaches(loss, jot_vars(t->n, t->param), reach);
+    int now = 0, past = -1;
+    for (int k = t->n; k-- > 0 && fine;) {
+        now += reach[k] == JOT_REACH_NOW;
+        past = reach[k] == JOT_REACH_PAST ? k : past;
+    }
+    jot_free(room);
+    if (fine && past >= 0)
+        jot_raise(t->ctx, JOT_EUSE, "train_step: loss: %s was assigned after the loss was made of "
+                  "it: call the network again, for a loss of the value that it has now",
+                  net_name(net, t->param[past]));
+    else if (fine && !now)
+        jot_raise(t->ctx, JOT_EGRAD, "train_step: loss: gradients that reach a parameter of the "
+                  "trainer asked, none of %d reached", t->n);
+    return fine && now && past < 0;
+}
+
 bool
 jot_train_step(jot_Trainer trainer, jot_Var loss)
 {
     static const char op[] = "train_step";
     Trainer *t = train_of(trainer, op);
     TrainStep s = {t, jot_none(), jot_none(), jot_none(), 0};
-    if (!t || !jot_check(t->ctx, loss, op, "loss"))
+    if (!t || !jot_check(t->ctx, loss, op, "loss") || !train_reaches(t, loss))
         return false;
     jot_Vars grads = jot_vars(t->n, t->grad);
     jot_push(t->ctx);
