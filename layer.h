@@ -20,7 +20,8 @@
  *
  * A network is a plain function, called once for each graph. A layer's first call makes its
  * parameters, later ones with the same name find them: one call site builds the graph of training
- * and that of evaluation, and a name that is used twice is a layer that is used twice. Parameters
+ * and that of evaluation, and a name that is used twice is a layer that is used twice. A call that
+ * is refused leaves no parameters. Parameters
  * have PyTorch's shapes and names ("conv.weight", "rnn.weight_ih_l0"), so that its files fit.
  *
  * Weights are loaded before the network is called for a loss (jot_net_init), or between two calls:

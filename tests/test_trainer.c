@@ -593,6 +593,41 @@ check_memory(bool all)
     }
 }
 
+/* A layer that is refused leaves nothing: the next call, of another shape, makes its parameters. In
+ * front of it `before` parameters, so that what is taken back lies in several chunks. */
+static void
+check_taken_back(int before)
+{
+    jot_Ctx *c = open_ctx("interp");
+    jot_Net m = jot_net(c, JOT_F32);
+    jot_Var image = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 4, 4)), x;
+    for (int k = 0; k < before; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", k);
+        jot_net_param(m, name, JOT_SHAPE(1), NULL);
+    }
+    unsigned live = jot_stats(c).live_nodes;
+    jot_Block narrow = {.self = {.heads = 2}, .memory = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 3, 6))};
+    jot_Var wrong[] = {jot_nn_conv(m, "l", image, 2, JOT_INTS(5, 5), NULL, NULL),
+                       jot_nn_group_norm(m, "l", image, 3, NULL),
+                       jot_nn_embedding(m, "l", image, 3, 4, -1, NULL),
+                       jot_nn_block(m, "l", jot_narrow(jot_squeeze(image, 0), 0, 0, 1), &narrow)};
+    for (int k = 0; k < 4; k++)
+        CHECK(!jot_ok(wrong[k]), "%d is refused", k);
+    CHECK(jot_error(c) && jot_net_count(m) == before, "%d items", jot_net_count(m));
+    jot_clear(c);
+    CHECK(!jot_net_find(m, "l.weight").ctx && !jot_net_find(m, "l.self_attn.in_proj_weight").ctx,
+          "found");
+    x = jot_nn_conv(m, "l", image, 2, JOT_INTS(3, 3), NULL, NULL);
+    CHECK(jot_ok(x) && jot_net_count(m) == before + 2
+          && jot_extent(jot_net_find(m, "l.weight"), 2) == 3, "%s", jot_message(c));
+    CHECK(jot_stats(c).live_nodes < live + 30, "%u nodes, %u before", jot_stats(c).live_nodes,
+          live);
+    jot_net_free(m);
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
 static void
 check_refused(void)
 {
@@ -616,6 +651,7 @@ check_refused(void)
     REFUSED(jot_net_item(m, 4, &(jot_NetItem){0}), "k: 0..0 asked, 4 found");
     LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0), "p is there, a parameter");
     LAYER(jot_nn_linear(m, NULL, x, 3, NULL), "layer: name");
+    LAYER(jot_nn_linear(m, "l", x, -3, NULL), "linear: out: at least 0 asked, -3 found");
     LAYER(jot_nn_linear(m, "l", jot_zeros(c, JOT_F32, JOT_SHAPE()), 3, NULL), "linear: x: rank");
     LAYER(jot_nn_conv(m, "c", x, 3, JOT_INTS(3, 3), NULL, NULL), "rank 3 and 2 sizes found");
     LAYER(jot_nn_attention(m, "a", x, jot_none(), NULL), "heads that divide the width 8");
@@ -669,6 +705,9 @@ main(void)
     check_precision(JOT_BF16);
     check_memory(true);
     check_memory(false);
+    check_taken_back(0);
+    check_taken_back(63);
+    check_taken_back(64);
     check_refused();
     return DONE();
 }

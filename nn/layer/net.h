@@ -91,6 +91,31 @@ net_trained(const NetNode *node)
     return !node->is.buffer && !node->is.frozen && node->is.tied < 0;
 }
 
+/* The end of a layer, in its scope: what it made since there were `had` items goes again if it was
+ * refused, so that the next call finds what was there before this one. */
+static inline jot_Var
+net_leave(Net *net, int had, jot_Var y)
+{
+    while (!jot_ok(y) && net->n > had) {
+        NetNode *node = net_node(net, --net->n);
+        NetChunk *empty = net->n % NET_CHUNK ? NULL : net->last;
+        if (node->is.tied < 0)
+            jot_free(node->is.var);
+        if (jot_ok(node->before))
+            jot_free(node->before);
+        net->asked = NULL;
+        node->before.ctx = NULL;
+        if (!empty)
+            continue;
+        net->last = net->n ? net->first : NULL;
+        while (net->last && net->last->next != empty)
+            net->last = net->last->next;
+        *(net->last ? &net->last->next : &net->first) = NULL;
+        jot_free(empty->bytes);
+    }
+    return jot_leave(net->ctx, y);
+}
+
 /* The name of the parameter that is this variable; "": none is. */
 static inline const char *
 net_name(const Net *net, jot_Var param)
