@@ -50,7 +50,7 @@ typedef struct { jot_Var state; void *record; } jot_Net; /* a handle: it lives a
 /* Of parameters of dtype f32 or f64, in training mode. */
 JOT_API jot_Net jot_net(jot_Ctx *ctx, jot_DType dtype);
 JOT_API bool jot_net_ok(jot_Net net);   /* a live handle, not poison */
-JOT_API void jot_net_free(jot_Net net); /* with its parameters; not while a trainer has it */
+JOT_API void jot_net_free(jot_Net net); /* with its parameters; JOT_EUSE while a trainer has it */
 /* What layers build from here on: for training (norms use the batch and assign their running
  * values, lazily; dropout drops), or for evaluation. */
 JOT_API bool jot_net_train(jot_Net net, bool train);
@@ -91,7 +91,7 @@ JOT_API void jot_net_madds(jot_Net net, double madds);
 /* From now on `name`, which is not there yet, is the parameter `is`, which is (full names). */
 JOT_API bool jot_net_tie(jot_Net net, const char *name, const char *is);
 /* Parameters whose full names begin with prefix, and the layers' graphs built from here on: no
- * gradients are asked of frozen ones. Returns how many there are. */
+ * gradients are asked of frozen ones. Returns how many there are, 0 where the prefix fits none. */
 JOT_API int jot_net_freeze(jot_Net net, const char *prefix, bool frozen);
 
 /* In order of their first use. */
@@ -188,11 +188,12 @@ JOT_API jot_Var jot_nn_block(jot_Net net, const char *name, jot_Var x, const jot
 typedef enum {
     JOT_ADAMW, JOT_ADAM, JOT_SGD, JOT_NESTEROV, JOT_LAMB, JOT_RMSPROP, JOT_ADAGRAD, JOT_LION
 } jot_OptimKind;
-/* Parameters whose full names begin with prefix: times the rate, and a decay of their own. */
+/* Parameters whose full names begin with prefix, one at least (JOT_EUSE): times the rate, and a
+ * decay of their own. */
 typedef struct { const char *prefix; double times, weight_decay; } jot_ParamGroup;
 typedef struct {
     jot_OptimKind kind;
-    double lr;
+    double lr;                 /* above 0; jot_trainer_lr may set 0 */
     double beta1, beta2, eps;  /* 0: 0.9, 0.999 (lion: 0.99; rmsprop's alpha: beta2, 0.99), 1e-8 */
     double momentum;           /* sgd, nesterov, rmsprop */
     double weight_decay;
@@ -207,7 +208,8 @@ typedef struct {
 } jot_Training;
 
 typedef struct { jot_Var state; void *record; } jot_Trainer; /* a handle, as jot_Net */
-/* Of the parameters that the net has by now and that are not frozen: a network is built first. */
+/* Of the parameters that the net has by now and that are not frozen: a network is built first, and
+ * layers that are made later are not trained by this one. */
 JOT_API jot_Trainer jot_trainer(jot_Net net, const jot_Training *how);
 JOT_API bool jot_trainer_ok(jot_Trainer trainer);
 JOT_API void jot_trainer_free(jot_Trainer trainer); /* parameters stay */
@@ -227,7 +229,8 @@ JOT_API jot_TrainerCounts jot_trainer_counts(jot_Trainer trainer);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* All that decides how training goes on: parameters and buffers by their names, "optim.mean.NAME"
+/* All that decides how training goes on - bit for bit if jot_Config.deterministic is set: else
+ * another compiler or number of threads may round otherwise -: parameters and buffers by their names, "optim.mean.NAME"
  * and so on, "ema.NAME", "accumulated.NAME", "train.updates", "train.scale" and so on, and
  * "random", the generator's state. trainer {0}: parameters and buffers alone. Copies the first
  * `most` to out and returns how many there are (0 after a failure). The variables are those in use,

@@ -178,6 +178,10 @@ check_table(void)
     jot_net_freeze(m, "in.weight", true);
     said[0] = 0;
     CHECK(jot_net_print(m) && !strcmp(said, want), "%s%s", jot_message(c), said);
+    CHECK(jot_net_tie(m, "again", "in.weight"), "%s", jot_message(c));
+    said[0] = 0;
+    CHECK(jot_net_print(m) && strstr(said, "\nagain            (16, 6) = in.weight  f32      ")
+          && strstr(said, "\nin.bias          (16,)                f32      "), "%s", said);
     jot_close(c);
 }
 
@@ -532,14 +536,23 @@ check_state(const char *backend)
     size_t was = bytes_of(m, t, NULL, again, ROOM);
     static unsigned char still[ROOM];
     jot_Named good = in[2];
-    static const char *const message[] = {"tensors asked", "asked, none found", "of rank"};
-    for (int bad = 0; bad < 3; bad++) {
-        if (bad == 1)
+    char last[sizeof in->name + 32], shape[sizeof in->name + 48];
+    snprintf(last, sizeof last, "%s asked, none found", in[n - 1].name);
+    snprintf(shape, sizeof shape, "%s: %s (", good.name, jot_dtype_name(jot_dtype(good.var)));
+    const char *const message[] = {last, "asked, none found", shape, "is there twice",
+                                   "stranger: nobody"};
+    for (int bad = 0; bad < 5; bad++) {
+        in[n] = in[0];
+        if (bad == 4)
+            strcpy(in[n].name, "stranger");
+        else if (bad == 1)
             strcpy(in[2].name, "nobody");
         else if (bad == 2)
             in[2].var = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 2));
-        CHECK(!jot_net_restore(m, t, in, bad ? n : n - 1) && strstr(jot_message(c), message[bad]),
-              "%d: %s", bad, jot_message(c));
+        CHECK(!jot_net_restore(m, t, in, bad > 2 ? n + 1 : bad ? n : n - 1)
+              && strstr(jot_message(c), message[bad])
+              && (bad != 2 || strstr(jot_message(c), "f32 (1, 1, 2) found")), "%d: \"%s\" asked, "
+              "\"%s\" said", bad, message[bad], jot_message(c));
         jot_clear(c);
         in[2] = good;
         CHECK(bytes_of(m, t, NULL, still, ROOM) == was && !memcmp(again, still, was), "%d", bad);
@@ -649,7 +662,8 @@ check_refused(void)
     REFUSED(jot_net_tie(m, "a", "nobody"), "a and nobody found");
     REFUSED(jot_net_enter(m, NULL, 0), "net_enter: name");
     REFUSED(jot_net_item(m, 4, &(jot_NetItem){0}), "k: 0..0 asked, 4 found");
-    LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0), "p is there, a parameter");
+    LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0), "p is there, a parameter (3,): a buffer (3,) asked");
+    LAYER(jot_net_param(m, "p", JOT_SHAPE(2, 8), NULL), "parameter (3,): a parameter (2, 8) asked");
     LAYER(jot_nn_linear(m, NULL, x, 3, NULL), "layer: name");
     LAYER(jot_nn_linear(m, "l", x, -3, NULL), "linear: out: at least 0 asked, -3 found");
     LAYER(jot_nn_linear(m, "l", jot_zeros(c, JOT_F32, JOT_SHAPE()), 3, NULL), "linear: x: rank");
@@ -662,7 +676,12 @@ check_refused(void)
     how.ema = 1;
     REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "ema: 0 <= ema < 1 asked");
     how = (jot_Training){.lr = -1};
-    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "adamw: lr");
+    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "trainer: lr: above 0 asked, -1 found");
+    how.lr = 0;
+    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "trainer: lr: above 0 asked, 0 found");
+    how = (jot_Training){.lr = 1, .group = &(jot_ParamGroup){"hed", 1, 0}, .groups = 1};
+    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "begins with hed");
+    REFUSED(jot_trainer_ok(jot_trainer(m, NULL)), "trainer: how: a description asked");
     how = (jot_Training){.lr = 1, .clip_norm = -1};
     REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "clip_norm: at least 0");
     how = (jot_Training){.lr = 1};
@@ -670,10 +689,15 @@ check_refused(void)
     jot_Trainer t = jot_trainer(m, &how);
     REFUSED(jot_train_step(t, p), "grad: y");
     REFUSED(jot_trainer_swap(t), "averages asked");
+    jot_net_free(m);
+    REFUSED(!jot_net_ok(m), "net_free: a net without trainers asked");
+    CHECK(jot_train_step(t, jot_sum(p, JOT_ALL_DIMS)), "nothing was freed: %s", jot_message(c));
     jot_trainer_free(t);
     REFUSED(jot_train_step(t, jot_sum(p, JOT_ALL_DIMS)), "train_step: trainer");
 #undef REFUSED
 #undef LAYER
+    jot_net_free(m);
+    CHECK(!jot_net_ok(m) && !jot_error(c), "freed after its trainer: %s", jot_message(c));
     jot_close(c);
 }
 

@@ -11,7 +11,7 @@
 #include "layer.h"
 #include "nn/parts.h"
 
-enum { NET_CHUNK = 64, NET_DEPTH = 32 };
+enum { NET_CHUNK = 64, NET_DEPTH = 32, NET_SHAPE = JOT_MAX_RANK * 22 + 4 };
 
 typedef struct {
     jot_NetItem is;
@@ -33,7 +33,7 @@ typedef struct {
     jot_Var bytes;
     jot_DType dtype, compute;
     bool train;
-    int n, depth;
+    int n, depth, trainers;    /* items; what was entered; trainers of them that live */
     int ends[NET_DEPTH];       /* lengths of the path before each enter */
     char path[JOT_NAME_SIZE];  /* "" or ending in a dot */
     NetChunk *first, *last;
@@ -82,6 +82,16 @@ net_node(const Net *net, int k)
     for (; k >= NET_CHUNK; k -= NET_CHUNK)
         c = c->next;
     return &c->item[k];
+}
+
+/* (16, 1, 3), in NET_SHAPE bytes; returns its end. */
+static inline char *
+net_shape(char *to, jot_Ints shape)
+{
+    to = nn_put(to, "(");
+    for (int d = 0; d < shape.n && d < JOT_MAX_RANK; d++)
+        to = nn_put_int(d ? nn_put(to, ", ") : to, shape.v[d]);
+    return nn_put(to, shape.n == 1 ? ",)" : ")");
 }
 
 /* Those that are trained: each parameter once. */

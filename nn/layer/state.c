@@ -97,13 +97,34 @@ state_fits(jot_Ctx *ctx, const jot_Named *want, jot_Var v)
              && jot_rank(v) == jot_rank(want->var);
     for (int d = 0; same && d < jot_rank(v); d++)
         same = jot_extent(v, d) == jot_extent(want->var, d);
-    if (!same && jot_ok(v))
-        jot_raise(ctx, JOT_ESHAPE, "net_restore: %s: %s of rank %d and %lld elements asked, %s of "
-                  "rank %d and %lld elements found", want->name,
-                  jot_dtype_name(jot_dtype(want->var)), jot_rank(want->var),
-                  (long long)jot_nelem(want->var), jot_dtype_name(jot_dtype(v)),
-                  jot_rank(v), (long long)jot_nelem(v));
+    char asked[NET_SHAPE], found[NET_SHAPE];
+    if (!same && jot_ok(v)) {
+        net_shape(asked, jot_shape(want->var));
+        net_shape(found, jot_shape(v));
+        jot_raise(ctx, JOT_ESHAPE, "net_restore: %s: %s %s asked, %s %s found", want->name,
+                  jot_dtype_name(jot_dtype(want->var)), asked, jot_dtype_name(jot_dtype(v)), found);
+    }
     return same;
+}
+
+/* The first of n that the others lack, or have once where there are two: says so. All that are
+ * wanted were found, and there are more. */
+static bool
+state_surplus(jot_Ctx *ctx, const jot_Named *want, int count, const jot_Named *in, int n)
+{
+    for (int k = 0; k < n; k++) {
+        int j = 0, twice = 0;
+        while (j < count && !net_equal(want[j].name, in[k].name))
+            j++;
+        while (twice < k && !net_equal(in[twice].name, in[k].name))
+            twice++;
+        if (j < count && twice == k)
+            continue;
+        jot_raise(ctx, JOT_EUSE, "net_restore: %s: %s (%d tensors asked, %d found)", in[k].name,
+                  j < count ? "is there twice" : "nobody has that name", count, n);
+        break;
+    }
+    return false;
 }
 
 /* Those of `in` in the order of `want`, each once. */
@@ -111,16 +132,13 @@ static bool
 state_match(jot_Ctx *ctx, const jot_Named *want, int count, const jot_Named *in, int n,
             jot_Var *target, jot_Var *value)
 {
-    if (n != count) {
-        jot_raise(ctx, JOT_EUSE, "net_restore: %d tensors asked, %d found", count, n);
-        return false;
-    }
     for (int k = 0, at = 0; k < count; k++) {
         int tries = 0; /* the next one in order is the usual one */
         for (; tries < n && !net_equal(in[at].name, want[k].name); tries++)
             at = (at + 1) % n;
         if (tries == n) {
-            jot_raise(ctx, JOT_EUSE, "net_restore: %s asked, none found", want[k].name);
+            jot_raise(ctx, JOT_EUSE, "net_restore: %s asked, none found (%d tensors asked, %d "
+                      "found)", want[k].name, count, n);
             return false;
         }
         if (!state_fits(ctx, &want[k], in[at].var))
@@ -129,7 +147,7 @@ state_match(jot_Ctx *ctx, const jot_Named *want, int count, const jot_Named *in,
         value[k] = in[at].var;
         at = (at + 1) % n;
     }
-    return true;
+    return n == count || state_surplus(ctx, want, count, in, n);
 }
 
 /* want: the list as it is now, `count` long, with room for as many targets and values behind it */

@@ -36,6 +36,26 @@ train_optim(const Trainer *t)
     }
 }
 
+/* Each group has a parameter, if a frozen one. */
+static bool
+train_groups_fit(const Trainer *t, const Net *net)
+{
+    for (int g = 0; g < t->how.groups; g++) {
+        const char *prefix = t->how.group[g].prefix;
+        bool found = false;
+        for (int k = 0; k < net->n && !found; k++) {
+            const NetNode *node = net_node(net, k);
+            found = !node->is.buffer && node->is.tied < 0 && net_begins(node->name, prefix);
+        }
+        if (found)
+            continue;
+        jot_raise(t->ctx, JOT_EUSE, "trainer: group %d: a parameter asked whose name begins with "
+                  "%s, none found", g, prefix);
+        return false;
+    }
+    return true;
+}
+
 /* The rates and decays of parameters by their names and ranks. */
 static bool
 train_groups(Trainer *t, const Net *net)
@@ -130,7 +150,8 @@ train_how_ok(jot_Ctx *ctx, const jot_Training *how)
         jot_raise(ctx, JOT_ERANGE, "trainer: ema: 0 <= ema < 1 asked, %g found", how->ema);
         return false;
     }
-    return nn_least(ctx, how->clip_norm, 0, op, "clip_norm")
+    return nn_above(ctx, how->lr, 0, op, "lr")
+        && nn_least(ctx, how->clip_norm, 0, op, "clip_norm")
         && nn_least(ctx, how->clip_value, 0, op, "clip_value")
         && nn_least(ctx, how->loss_scale, 0, op, "loss_scale");
 }
@@ -168,8 +189,12 @@ jot_trainer(jot_Net net, const jot_Training *how)
         return trainer;
     int count = jot_net_params(net, NULL, 0);
     if (!how || !count || count > JOT_MAX_WRT) {
-        jot_raise(n->ctx, JOT_EUSE, "trainer: how it trains and 1..%d parameters of a network that "
-                  "was built asked, %d parameters found", JOT_MAX_WRT, count);
+        if (!how)
+            jot_raise(n->ctx, JOT_EUSE, "trainer: how: a description asked (jot_Training), none "
+                      "found");
+        else
+            jot_raise(n->ctx, JOT_EUSE, "trainer: net: 1..%d parameters of a network that was "
+                      "built asked, %d parameters found", JOT_MAX_WRT, count);
         return trainer;
     }
     Trainer *t = train_how_ok(n->ctx, how) ? train_bytes(n->ctx, count) : NULL;
@@ -181,12 +206,14 @@ jot_trainer(jot_Net net, const jot_Training *how)
     t->guarded = t->scaled || how->skip;
     jot_net_params(net, t->param, count);
     t->optim = train_optim(t);
-    bool fine = jot_optim_ok(t->optim) && train_groups(t, n) && train_state(t);
+    bool fine = train_groups_fit(t, n) && jot_optim_ok(t->optim) && train_groups(t, n)
+             && train_state(t);
     t->how.group = NULL; /* the caller's */
     if (!fine) {
         train_end(t);
         return trainer;
     }
+    n->trainers++;
     trainer.state = t->bytes;
     trainer.record = t;
     return trainer;
@@ -202,8 +229,11 @@ void
 jot_trainer_free(jot_Trainer trainer)
 {
     Trainer *t = trainer.state.slot ? train_of(trainer, "trainer_free") : NULL;
-    if (t)
-        train_end(t);
+    Net *net = t ? net_of(t->net, "trainer_free") : NULL;
+    if (!net)
+        return;
+    net->trainers--;
+    train_end(t);
 }
 
 void
