@@ -229,12 +229,12 @@ JOT_API jot_TrainerCounts jot_trainer_counts(jot_Trainer trainer);
 
 /* ---- state ----------------------------------------------------------------------------------- */
 
-/* All that decides how training goes on - bit for bit if jot_Config.deterministic is set: else
- * another compiler or number of threads may round otherwise -: parameters and buffers by their names, "optim.mean.NAME"
+/* All that decides how training goes on: parameters and buffers by their names, "optim.mean.NAME"
  * and so on, "ema.NAME", "accumulated.NAME", "train.updates", "train.scale" and so on, and
- * "random", the generator's state. trainer {0}: parameters and buffers alone. Copies the first
- * `most` to out and returns how many there are (0 after a failure). The variables are those in use,
- * but for "random", an array made now. */
+ * "random", the generator's state. It goes on bit for bit where jot_Config.deterministic is set;
+ * else sums may be rounded otherwise (another compiler of kernels). trainer {0}: parameters and
+ * buffers alone. Copies the first `most` to out and returns how many there are (0 after a failure).
+ * The variables are those in use, but for "random", an array made now. */
 typedef struct { char name[JOT_NAME_SIZE + 16]; jot_Var var; } jot_Named;
 JOT_API int jot_net_state(jot_Net net, jot_Trainer trainer, jot_Named *out, int most);
 /* Sets it back, from arrays by name, in any order: all must be there, of the same shapes and

@@ -662,7 +662,8 @@ check_refused(void)
     REFUSED(jot_net_tie(m, "a", "nobody"), "a and nobody found");
     REFUSED(jot_net_enter(m, NULL, 0), "net_enter: name");
     REFUSED(jot_net_item(m, 4, &(jot_NetItem){0}), "k: 0..0 asked, 4 found");
-    LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0), "p is there, a parameter (3,): a buffer (3,) asked");
+    LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0),
+          "p is there, a parameter (3,): a buffer (3,) asked");
     LAYER(jot_net_param(m, "p", JOT_SHAPE(2, 8), NULL), "parameter (3,): a parameter (2, 8) asked");
     LAYER(jot_nn_linear(m, NULL, x, 3, NULL), "layer: name");
     LAYER(jot_nn_linear(m, "l", x, -3, NULL), "linear: out: at least 0 asked, -3 found");
