@@ -5,7 +5,7 @@
 #include "layer.h"
 #include "tests/test.h"
 
-enum { BATCH = 8, IN = 6, CLASSES = 3, MANY = 64 };
+enum { BATCH = 8, IN = 6, CLASSES = 3, MANY = 64, STATE_ROOM = 1 << 15 };
 
 static char said[8192]; /* through the log hook */
 
@@ -480,11 +480,44 @@ check_precision(jot_DType compute)
 
 /* ---- state ---- */
 
+/* A list of n that does not fit is refused, by name, and changes nothing; `in` has room for
+ * one more. */
+static void
+check_unfit(jot_Net m, jot_Trainer t, jot_Named *in, int n)
+{
+    static unsigned char again[STATE_ROOM], still[STATE_ROOM];
+    jot_Ctx *c = m.state.ctx;
+    size_t was = bytes_of(m, t, NULL, again, STATE_ROOM);
+    jot_Named good = in[2];
+    char last[sizeof in->name + 32], shape[sizeof in->name + 48];
+    snprintf(last, sizeof last, "%s asked, none found", in[n - 1].name);
+    snprintf(shape, sizeof shape, "%s: %s (", good.name, jot_dtype_name(jot_dtype(good.var)));
+    const char *const message[] = {last, "asked, none found", shape, "is there twice",
+                                   "stranger: nobody"};
+    for (int bad = 0; bad < 5; bad++) {
+        in[n] = in[0];
+        if (bad == 4)
+            strcpy(in[n].name, "stranger");
+        else if (bad == 1)
+            strcpy(in[2].name, "nobody");
+        else if (bad == 2)
+            in[2].var = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 2));
+        CHECK(!jot_net_restore(m, t, in, bad > 2 ? n + 1 : bad ? n : n - 1)
+              && strstr(jot_message(c), message[bad])
+              && (bad != 2 || strstr(jot_message(c), "f32 (1, 1, 2) found")), "%d: \"%s\" asked, "
+              "\"%s\" said", bad, message[bad], jot_message(c));
+        jot_clear(c);
+        in[2] = good;
+        CHECK(bytes_of(m, t, NULL, still, STATE_ROOM) == was && !memcmp(again, still, was),
+              "%d", bad);
+    }
+}
+
 /* Read out after some steps and set back into another context, training goes on bit for bit. */
 static void
 check_state(const char *backend)
 {
-    enum { STEPS = 4, ROOM = 1 << 15 };
+    enum { STEPS = 4, ROOM = STATE_ROOM };
     static const jot_Training how = {.kind = JOT_ADAMW, .lr = 0.01, .ema = 0.9, .accumulate = 2,
                                      .skip = true};
     static unsigned char data[ROOM], at_end[ROOM], again[ROOM];
@@ -532,31 +565,7 @@ check_state(const char *backend)
         strcpy(in[n - 1 - k].name, saved[k].name);
         in[n - 1 - k].var = v;
     }
-    /* what does not fit changes nothing */
-    size_t was = bytes_of(m, t, NULL, again, ROOM);
-    static unsigned char still[ROOM];
-    jot_Named good = in[2];
-    char last[sizeof in->name + 32], shape[sizeof in->name + 48];
-    snprintf(last, sizeof last, "%s asked, none found", in[n - 1].name);
-    snprintf(shape, sizeof shape, "%s: %s (", good.name, jot_dtype_name(jot_dtype(good.var)));
-    const char *const message[] = {last, "asked, none found", shape, "is there twice",
-                                   "stranger: nobody"};
-    for (int bad = 0; bad < 5; bad++) {
-        in[n] = in[0];
-        if (bad == 4)
-            strcpy(in[n].name, "stranger");
-        else if (bad == 1)
-            strcpy(in[2].name, "nobody");
-        else if (bad == 2)
-            in[2].var = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 2));
-        CHECK(!jot_net_restore(m, t, in, bad > 2 ? n + 1 : bad ? n : n - 1)
-              && strstr(jot_message(c), message[bad])
-              && (bad != 2 || strstr(jot_message(c), "f32 (1, 1, 2) found")), "%d: \"%s\" asked, "
-              "\"%s\" said", bad, message[bad], jot_message(c));
-        jot_clear(c);
-        in[2] = good;
-        CHECK(bytes_of(m, t, NULL, still, ROOM) == was && !memcmp(again, still, was), "%d", bad);
-    }
+    check_unfit(m, t, in, n);
     CHECK(jot_net_restore(m, t, in, n), "%s", jot_message(c));
     for (int k = 0; k < STEPS; k++) {
         double loss = step_of(m, t);
