@@ -490,6 +490,10 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
  * simplified past without a trace (jot_neg of jot_neg; jot_stop_fuse keeps it), or when an operator
  * in between has no gradient. */
 JOT_API bool jot_grad(jot_Var y, jot_Vars wrt, jot_Var *grads);
+/* reach[k]: whether gradients of y reach x.v[k], for k < x.n <= JOT_MAX_WRT: as it is now; only as
+ * it was before an assignment, which y was made before; or not at all. */
+typedef enum { JOT_REACH_NONE, JOT_REACH_PAST, JOT_REACH_NOW } jot_Reach;
+JOT_API bool jot_reaches(jot_Var y, jot_Vars x, jot_Reach *reach);
 /* grads[k] = sum over j of dy[j] . d y[j] / d wrt[k]; dy[j] has the shape and dtype of y[j]. */
 JOT_API bool jot_vjp(jot_Vars y, jot_Vars dy, jot_Vars wrt, jot_Var *grads);
 /* Forward: dy[j] = sum over k of d y[j] / d x[k] . dx[k], how y moves where x moves by dx; dx[k]

@@ -20,8 +20,17 @@
  *
  * A network is a plain function, called once for each graph. A layer's first call makes its
  * parameters, later ones with the same name find them: one call site builds the graph of training
- * and that of evaluation, and a name that is used twice is a layer that is used twice. Parameters
+ * and that of evaluation, and a name that is used twice is a layer that is used twice. A call that
+ * is refused leaves no parameters. Parameters
  * have PyTorch's shapes and names ("conv.weight", "rnn.weight_ih_l0"), so that its files fit.
+ *
+ * Weights are loaded before the network is called for a loss (jot_net_init), or between two calls:
+ *
+ *     jot_net_train(m, false), network(m, x);                            parameters are there
+ *     jot_net_restore(m, (jot_Trainer){0}, named, n);                 or jot_assign, jot_set
+ *     jot_net_train(m, true), loss = jot_cross_entropy(network(m, x), y);
+ *
+ * A graph has the values that parameters had when it was built: a loss from before is refused.
  *
  * Wrong arguments, poison and failures are as in nn.h. A context owns its nets and trainers, which
  * end with jot_net_free, jot_trainer_free or jot_close.
@@ -41,7 +50,7 @@ typedef struct { jot_Var state; void *record; } jot_Net; /* a handle: it lives a
 /* Of parameters of dtype f32 or f64, in training mode. */
 JOT_API jot_Net jot_net(jot_Ctx *ctx, jot_DType dtype);
 JOT_API bool jot_net_ok(jot_Net net);   /* a live handle, not poison */
-JOT_API void jot_net_free(jot_Net net); /* with its parameters; not while a trainer has it */
+JOT_API void jot_net_free(jot_Net net); /* with its parameters; JOT_EUSE while a trainer has it */
 /* What layers build from here on: for training (norms use the batch and assign their running
  * values, lazily; dropout drops), or for evaluation. */
 JOT_API bool jot_net_train(jot_Net net, bool train);
@@ -82,7 +91,7 @@ JOT_API void jot_net_madds(jot_Net net, double madds);
 /* From now on `name`, which is not there yet, is the parameter `is`, which is (full names). */
 JOT_API bool jot_net_tie(jot_Net net, const char *name, const char *is);
 /* Parameters whose full names begin with prefix, and the layers' graphs built from here on: no
- * gradients are asked of frozen ones. Returns how many there are. */
+ * gradients are asked of frozen ones. Returns how many there are, 0 where the prefix fits none. */
 JOT_API int jot_net_freeze(jot_Net net, const char *prefix, bool frozen);
 
 /* In order of their first use. */
@@ -179,11 +188,12 @@ JOT_API jot_Var jot_nn_block(jot_Net net, const char *name, jot_Var x, const jot
 typedef enum {
     JOT_ADAMW, JOT_ADAM, JOT_SGD, JOT_NESTEROV, JOT_LAMB, JOT_RMSPROP, JOT_ADAGRAD, JOT_LION
 } jot_OptimKind;
-/* Parameters whose full names begin with prefix: times the rate, and a decay of their own. */
+/* Parameters whose full names begin with prefix, one at least (JOT_EUSE): times the rate, and a
+ * decay of their own. */
 typedef struct { const char *prefix; double times, weight_decay; } jot_ParamGroup;
 typedef struct {
     jot_OptimKind kind;
-    double lr;
+    double lr;                 /* above 0; jot_trainer_lr may set 0 */
     double beta1, beta2, eps;  /* 0: 0.9, 0.999 (lion: 0.99; rmsprop's alpha: beta2, 0.99), 1e-8 */
     double momentum;           /* sgd, nesterov, rmsprop */
     double weight_decay;
@@ -198,11 +208,14 @@ typedef struct {
 } jot_Training;
 
 typedef struct { jot_Var state; void *record; } jot_Trainer; /* a handle, as jot_Net */
-/* Of the parameters that the net has by now and that are not frozen: a network is built first. */
+/* Of the parameters that the net has by now and that are not frozen: a network is built first, and
+ * layers that are made later are not trained by this one. */
 JOT_API jot_Trainer jot_trainer(jot_Net net, const jot_Training *how);
 JOT_API bool jot_trainer_ok(jot_Trainer trainer);
 JOT_API void jot_trainer_free(jot_Trainer trainer); /* parameters stay */
-/* Assigns, lazily, what the gradients of loss change; jot_compile makes a function of it. Where an
+/* Assigns, lazily, what the gradients of loss change; jot_compile makes a function of it. A loss
+ * that a parameter was assigned after (loaded, or by a step: call the network again) is JOT_EUSE,
+ * one that reaches no parameter JOT_EGRAD; those that it leaves out have gradients of 0. Where an
  * update is left out, all stays: parameters, running values, averages, the optimiser's state. In
  * f16 the loss counts `scale` times in gradients, so that they are not 0: the scale halves when one
  * was left out. No value comes back to the host for any of this. */
@@ -218,9 +231,10 @@ JOT_API jot_TrainerCounts jot_trainer_counts(jot_Trainer trainer);
 
 /* All that decides how training goes on: parameters and buffers by their names, "optim.mean.NAME"
  * and so on, "ema.NAME", "accumulated.NAME", "train.updates", "train.scale" and so on, and
- * "random", the generator's state. trainer {0}: parameters and buffers alone. Copies the first
- * `most` to out and returns how many there are (0 after a failure). The variables are those in use,
- * but for "random", an array made now. */
+ * "random", the generator's state. It goes on bit for bit where jot_Config.deterministic is set;
+ * else sums may be rounded otherwise (another compiler of kernels). trainer {0}: parameters and
+ * buffers alone. Copies the first `most` to out and returns how many there are (0 after a failure).
+ * The variables are those in use, but for "random", an array made now. */
 typedef struct { char name[JOT_NAME_SIZE + 16]; jot_Var var; } jot_Named;
 JOT_API int jot_net_state(jot_Net net, jot_Trainer trainer, jot_Named *out, int most);
 /* Sets it back, from arrays by name, in any order: all must be there, of the same shapes and

@@ -29,11 +29,13 @@ jot_pending_trim(jot_Ctx *ctx)
     ctx->pending.n = n;
 }
 
-/* A state that begins as the value of `value`; noted as pending. 0 when refused to `op`. */
+/* A state that begins as the value of `value`, of the variable that means `target` (0: a new one);
+ * noted as pending. 0 when refused to `op`. */
 static NodeId
-state_new(jot_Ctx *ctx, NodeId value, const char *name, const char *op)
+state_new(jot_Ctx *ctx, NodeId target, NodeId value, const char *op)
 {
     NodeSpec spec = jot_spec_over(ctx, NODE_ALIAS, 1, &value);
+    const Node *was = target ? jot_node(ctx, target) : NULL;
     NodeId id;
 
     spec.flags = NODE_STATE;
@@ -43,8 +45,10 @@ state_new(jot_Ctx *ctx, NodeId value, const char *name, const char *op)
         return 0;
     }
     id = jot_node_make(ctx, &spec);
-    if (!id || (name && !jot_node_name(ctx, id, name, op)))
+    if (!id || (was && was->name && !jot_node_name(ctx, id, was->name, op)))
         return 0;
+    if (was)
+        jot_node(ctx, id)->origin = was->origin;
     ctx->pending.v[ctx->pending.n++] = id;
     jot_node_ref(ctx, id);
     return id;
@@ -165,7 +169,7 @@ static bool
 assign_ready(jot_Ctx *ctx, NodeId target, NodeId value, const char *op, const char *at)
 {
     return target && value && assign_fits(ctx, jot_node(ctx, target), jot_node(ctx, value), op, at)
-        && state_new(ctx, value, jot_node(ctx, target)->name, op);
+        && state_new(ctx, target, value, op);
 }
 
 /* The k-th of two lists. */
@@ -254,7 +258,7 @@ jot_param_of(jot_Var value)
 
     if (!id)
         return v;
-    id = state_new(value.ctx, id, NULL, "param_of");
+    id = state_new(value.ctx, 0, id, "param_of");
     v = jot_var_outside(value.ctx, id);
     if (id && !v.slot)
         jot_pending_trim(value.ctx);

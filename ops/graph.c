@@ -327,7 +327,7 @@ node_new(jot_Ctx *ctx, const NodeSpec *spec, int64_t nelem, uint64_t hash)
     node_fill(n, spec, nelem);
     n->hash = hash;
     n->hash_next = n->mark = 0;
-    n->born = ++ctx->born;
+    n->born = n->origin = ++ctx->born;
     if (hash)
         table_insert(ctx, id);
     for (k = 0; k < n->ninputs; k++)

@@ -127,6 +127,7 @@ typedef struct {
     char *name;               /* user's name or NULL */
     Past *past;               /* the nodes that it was made past; NULL: none */
     uint64_t born;            /* number of this node among all, freed ones too */
+    uint64_t origin;          /* ... of the first that its variable meant; born: it is the first */
 } Node;
 
 typedef struct {

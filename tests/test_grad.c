@@ -439,6 +439,36 @@ test_zeros_and_ties(void)
     jot_close(c);
 }
 
+/* By what a variable means now, by what it meant before assignments that have run or have not, and
+ * not at all: through integers and jot_stop_grad, or by the assigned value's history. */
+static void
+test_reaches(void)
+{
+    jot_Ctx *c = open_ctx();
+    double one[2] = {1, 2};
+    jot_Var p = jot_param(c, JOT_F64, JOT_SHAPE(2), one);
+    jot_Var q = jot_param(c, JOT_F64, JOT_SHAPE(2), one);
+    jot_Var r = jot_param(c, JOT_F64, JOT_SHAPE(2), one), whole = jot_cast(q, JOT_I32);
+    jot_Var y = jot_mul(jot_exp(p), jot_mul(jot_cast(whole, JOT_F64), jot_stop_grad(r)));
+    jot_Reach is[3];
+
+    CHECK(jot_reaches(y, JOT_VARS(p, q, r), is) && is[0] == JOT_REACH_NOW
+          && is[1] == JOT_REACH_NONE && is[2] == JOT_REACH_NONE, "%d %d %d: %s", is[0], is[1],
+          is[2], jot_message(c));
+    for (int run = 0; run < 3; run++) { /* pending, evaluated, set from memory */
+        CHECK(run == 2 ? jot_set(p, one, sizeof one) : jot_assign(p, jot_add(p, r)), "%s",
+              jot_message(c));
+        if (run)
+            jot_run(c, JOT_NONE_VARS);
+        CHECK(jot_reaches(y, JOT_VARS(p, r), is) && is[0] == JOT_REACH_PAST
+              && is[1] == JOT_REACH_NONE, "run %d: %d %d", run, is[0], is[1]);
+        CHECK(jot_reaches(jot_add(y, p), JOT_VARS(p, r), is) && is[0] == JOT_REACH_NOW
+              && is[1] == JOT_REACH_NONE, "run %d, now: %d %d", run, is[0], is[1]);
+    }
+    CHECK(!jot_reaches(y, JOT_VARS(jot_none()), is) && jot_error(c), "an empty handle");
+    jot_close(c);
+}
+
 /* Of a variable with itself as of two that are equal: where it is NaN, too. */
 static void
 test_extreme_of_itself(void)
@@ -741,6 +771,7 @@ main(void)
         test_extreme_of_itself();
         test_empty_extremes();
         test_alone();
+        test_reaches();
     }
     no_simplify = 0;
     test_fourth_power();

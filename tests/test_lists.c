@@ -117,6 +117,7 @@ variables(jot_Ctx *c, jot_Var x)
     const jot_Vmap axes = {no_ints, {0, NULL}, false}, same = {{1, (const int64_t[]){JOT_UNBATCHED}},
                                                                {0, NULL}, false};
     jot_Var out[2], y = jot_sum(x, JOT_ALL_DIMS);
+    jot_Reach reach[2];
     jot_Func f;
 
     refused(c, jot_run(c, no_vars), "run");
@@ -125,6 +126,7 @@ variables(jot_Ctx *c, jot_Var x)
     refused(c, jot_vjp(no_vars, JOT_VARS(y, y), JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y, y), no_vars, JOT_VARS(x), out), "vjp");
     refused(c, jot_vjp(JOT_VARS(y), JOT_VARS(y), no_vars, out), "vjp");
+    refused(c, jot_reaches(y, no_vars, reach), "reaches");
     refused(c, jot_jvp(no_vars, JOT_VARS(x), JOT_VARS(x), out), "jvp");
     refused(c, jot_jvp(JOT_VARS(y), no_vars, JOT_VARS(x, x), out), "jvp");
     refused(c, jot_jvp(JOT_VARS(y), JOT_VARS(x, x), no_vars, out), "jvp");

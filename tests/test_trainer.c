@@ -5,7 +5,7 @@
 #include "layer.h"
 #include "tests/test.h"
 
-enum { BATCH = 8, IN = 6, CLASSES = 3, MANY = 64 };
+enum { BATCH = 8, IN = 6, CLASSES = 3, MANY = 64, STATE_ROOM = 1 << 15 };
 
 static char said[8192]; /* through the log hook */
 
@@ -178,6 +178,10 @@ check_table(void)
     jot_net_freeze(m, "in.weight", true);
     said[0] = 0;
     CHECK(jot_net_print(m) && !strcmp(said, want), "%s%s", jot_message(c), said);
+    CHECK(jot_net_tie(m, "again", "in.weight"), "%s", jot_message(c));
+    said[0] = 0;
+    CHECK(jot_net_print(m) && strstr(said, "\nagain            (16, 6) = in.weight  f32      ")
+          && strstr(said, "\nin.bias          (16,)                f32      "), "%s", said);
     jot_close(c);
 }
 
@@ -363,6 +367,37 @@ check_accumulation(const char *backend)
     jot_close(c);
 }
 
+/* A loss of values that were assigned over is refused, by name, and changes nothing; so is one of
+ * other things alone. One that leaves parameters out is not. */
+static void
+check_loaded(void)
+{
+    static const jot_Training how = {.kind = JOT_SGD, .lr = 0.5};
+    jot_Ctx *c = open_ctx("interp");
+    jot_Net m = jot_net(c, JOT_F64);
+    jot_Var x = jot_ones(c, JOT_F64, JOT_SHAPE(1, 1)), two = jot_add(x, x);
+    jot_Var loss = jot_sum(jot_nn_linear(m, "l", x, 1, NULL), JOT_ALL_DIMS);
+    jot_Var w = jot_net_find(m, "l.weight"), b = jot_net_find(m, "l.bias");
+    CHECK(jot_assign(w, two) && jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
+    jot_Trainer t = jot_trainer(m, &how);
+    double bias = jot_item(b);
+    CHECK(!jot_train_step(t, loss) && jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "l.weight was assigned"), "%s", jot_message(c));
+    jot_clear(c);
+    CHECK(jot_item(b) == bias && jot_item(w) == 2 && !jot_trainer_counts(t).updates, "changed");
+    CHECK(!jot_train_step(t, jot_sum(x, JOT_ALL_DIMS)) && jot_error(c) == JOT_EGRAD, "%s",
+          jot_message(c));
+    jot_clear(c);
+    loss = jot_sum(jot_nn_linear(m, "l", x, 1, NULL), JOT_ALL_DIMS);
+    CHECK(jot_train_step(t, loss) && jot_item(w) == 1.5, "%s: %g", jot_message(c), jot_item(w));
+    CHECK(!jot_train_step(t, loss) && jot_error(c) == JOT_EUSE, "the same loss twice");
+    jot_clear(c);
+    CHECK(jot_train_step(t, jot_sum(w, JOT_ALL_DIMS)) && jot_item(w) == 1, "%s: %g",
+          jot_message(c), jot_item(w));
+    CHECK(jot_item(b) == bias - 0.5, "the bias is left alone: %g", jot_item(b));
+    jot_close(c);
+}
+
 /* ---- mixed precision ---- */
 
 /* Updates that are left out change nothing but the scale; then it is small enough, and grows. */
@@ -445,11 +480,44 @@ check_precision(jot_DType compute)
 
 /* ---- state ---- */
 
+/* A list of n that does not fit is refused, by name, and changes nothing; `in` has room for
+ * one more. */
+static void
+check_unfit(jot_Net m, jot_Trainer t, jot_Named *in, int n)
+{
+    static unsigned char again[STATE_ROOM], still[STATE_ROOM];
+    jot_Ctx *c = m.state.ctx;
+    size_t was = bytes_of(m, t, NULL, again, STATE_ROOM);
+    jot_Named good = in[2];
+    char last[sizeof in->name + 32], shape[sizeof in->name + 48];
+    snprintf(last, sizeof last, "%s asked, none found", in[n - 1].name);
+    snprintf(shape, sizeof shape, "%s: %s (", good.name, jot_dtype_name(jot_dtype(good.var)));
+    const char *const message[] = {last, "asked, none found", shape, "is there twice",
+                                   "stranger: nobody"};
+    for (int bad = 0; bad < 5; bad++) {
+        in[n] = in[0];
+        if (bad == 4)
+            strcpy(in[n].name, "stranger");
+        else if (bad == 1)
+            strcpy(in[2].name, "nobody");
+        else if (bad == 2)
+            in[2].var = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 2));
+        CHECK(!jot_net_restore(m, t, in, bad > 2 ? n + 1 : bad ? n : n - 1)
+              && strstr(jot_message(c), message[bad])
+              && (bad != 2 || strstr(jot_message(c), "f32 (1, 1, 2) found")), "%d: \"%s\" asked, "
+              "\"%s\" said", bad, message[bad], jot_message(c));
+        jot_clear(c);
+        in[2] = good;
+        CHECK(bytes_of(m, t, NULL, still, STATE_ROOM) == was && !memcmp(again, still, was),
+              "%d", bad);
+    }
+}
+
 /* Read out after some steps and set back into another context, training goes on bit for bit. */
 static void
 check_state(const char *backend)
 {
-    enum { STEPS = 4, ROOM = 1 << 15 };
+    enum { STEPS = 4, ROOM = STATE_ROOM };
     static const jot_Training how = {.kind = JOT_ADAMW, .lr = 0.01, .ema = 0.9, .accumulate = 2,
                                      .skip = true};
     static unsigned char data[ROOM], at_end[ROOM], again[ROOM];
@@ -497,22 +565,7 @@ check_state(const char *backend)
         strcpy(in[n - 1 - k].name, saved[k].name);
         in[n - 1 - k].var = v;
     }
-    /* what does not fit changes nothing */
-    size_t was = bytes_of(m, t, NULL, again, ROOM);
-    static unsigned char still[ROOM];
-    jot_Named good = in[2];
-    static const char *const message[] = {"tensors asked", "asked, none found", "of rank"};
-    for (int bad = 0; bad < 3; bad++) {
-        if (bad == 1)
-            strcpy(in[2].name, "nobody");
-        else if (bad == 2)
-            in[2].var = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 2));
-        CHECK(!jot_net_restore(m, t, in, bad ? n : n - 1) && strstr(jot_message(c), message[bad]),
-              "%d: %s", bad, jot_message(c));
-        jot_clear(c);
-        in[2] = good;
-        CHECK(bytes_of(m, t, NULL, still, ROOM) == was && !memcmp(again, still, was), "%d", bad);
-    }
+    check_unfit(m, t, in, n);
     CHECK(jot_net_restore(m, t, in, n), "%s", jot_message(c));
     for (int k = 0; k < STEPS; k++) {
         double loss = step_of(m, t);
@@ -562,6 +615,41 @@ check_memory(bool all)
     }
 }
 
+/* A layer that is refused leaves nothing: the next call, of another shape, makes its parameters. In
+ * front of it `before` parameters, so that what is taken back lies in several chunks. */
+static void
+check_taken_back(int before)
+{
+    jot_Ctx *c = open_ctx("interp");
+    jot_Net m = jot_net(c, JOT_F32);
+    jot_Var image = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 1, 4, 4)), x;
+    for (int k = 0; k < before; k++) {
+        char name[16];
+        snprintf(name, sizeof name, "p%d", k);
+        jot_net_param(m, name, JOT_SHAPE(1), NULL);
+    }
+    unsigned live = jot_stats(c).live_nodes;
+    jot_Block narrow = {.self = {.heads = 2}, .memory = jot_zeros(c, JOT_F32, JOT_SHAPE(1, 3, 6))};
+    jot_Var wrong[] = {jot_nn_conv(m, "l", image, 2, JOT_INTS(5, 5), NULL, NULL),
+                       jot_nn_group_norm(m, "l", image, 3, NULL),
+                       jot_nn_embedding(m, "l", image, 3, 4, -1, NULL),
+                       jot_nn_block(m, "l", jot_narrow(jot_squeeze(image, 0), 0, 0, 1), &narrow)};
+    for (int k = 0; k < 4; k++)
+        CHECK(!jot_ok(wrong[k]), "%d is refused", k);
+    CHECK(jot_error(c) && jot_net_count(m) == before, "%d items", jot_net_count(m));
+    jot_clear(c);
+    CHECK(!jot_net_find(m, "l.weight").ctx && !jot_net_find(m, "l.self_attn.in_proj_weight").ctx,
+          "found");
+    x = jot_nn_conv(m, "l", image, 2, JOT_INTS(3, 3), NULL, NULL);
+    CHECK(jot_ok(x) && jot_net_count(m) == before + 2
+          && jot_extent(jot_net_find(m, "l.weight"), 2) == 3, "%s", jot_message(c));
+    CHECK(jot_stats(c).live_nodes < live + 30, "%u nodes, %u before", jot_stats(c).live_nodes,
+          live);
+    jot_net_free(m);
+    CHECK(!jot_error(c), "%s", jot_message(c));
+    jot_close(c);
+}
+
 static void
 check_refused(void)
 {
@@ -583,8 +671,11 @@ check_refused(void)
     REFUSED(jot_net_tie(m, "a", "nobody"), "a and nobody found");
     REFUSED(jot_net_enter(m, NULL, 0), "net_enter: name");
     REFUSED(jot_net_item(m, 4, &(jot_NetItem){0}), "k: 0..0 asked, 4 found");
-    LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0), "p is there, a parameter");
+    LAYER(jot_net_buffer(m, "p", JOT_SHAPE(3), 0),
+          "p is there, a parameter (3,): a buffer (3,) asked");
+    LAYER(jot_net_param(m, "p", JOT_SHAPE(2, 8), NULL), "parameter (3,): a parameter (2, 8) asked");
     LAYER(jot_nn_linear(m, NULL, x, 3, NULL), "layer: name");
+    LAYER(jot_nn_linear(m, "l", x, -3, NULL), "linear: out: at least 0 asked, -3 found");
     LAYER(jot_nn_linear(m, "l", jot_zeros(c, JOT_F32, JOT_SHAPE()), 3, NULL), "linear: x: rank");
     LAYER(jot_nn_conv(m, "c", x, 3, JOT_INTS(3, 3), NULL, NULL), "rank 3 and 2 sizes found");
     LAYER(jot_nn_attention(m, "a", x, jot_none(), NULL), "heads that divide the width 8");
@@ -595,7 +686,12 @@ check_refused(void)
     how.ema = 1;
     REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "ema: 0 <= ema < 1 asked");
     how = (jot_Training){.lr = -1};
-    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "adamw: lr");
+    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "trainer: lr: above 0 asked, -1 found");
+    how.lr = 0;
+    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "trainer: lr: above 0 asked, 0 found");
+    how = (jot_Training){.lr = 1, .group = &(jot_ParamGroup){"hed", 1, 0}, .groups = 1};
+    REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "begins with hed");
+    REFUSED(jot_trainer_ok(jot_trainer(m, NULL)), "trainer: how: a description asked");
     how = (jot_Training){.lr = 1, .clip_norm = -1};
     REFUSED(jot_trainer_ok(jot_trainer(m, &how)), "clip_norm: at least 0");
     how = (jot_Training){.lr = 1};
@@ -603,10 +699,15 @@ check_refused(void)
     jot_Trainer t = jot_trainer(m, &how);
     REFUSED(jot_train_step(t, p), "grad: y");
     REFUSED(jot_trainer_swap(t), "averages asked");
+    jot_net_free(m);
+    REFUSED(!jot_net_ok(m), "net_free: a net without trainers asked");
+    CHECK(jot_train_step(t, jot_sum(p, JOT_ALL_DIMS)), "nothing was freed: %s", jot_message(c));
     jot_trainer_free(t);
     REFUSED(jot_train_step(t, jot_sum(p, JOT_ALL_DIMS)), "train_step: trainer");
 #undef REFUSED
 #undef LAYER
+    jot_net_free(m);
+    CHECK(!jot_net_ok(m) && !jot_error(c), "freed after its trainer: %s", jot_message(c));
     jot_close(c);
 }
 
@@ -631,12 +732,16 @@ main(void)
         check_accumulation(backend);
         check_state(backend);
     }
+    check_loaded();
     check_scale(false);
     check_scale(true);
     check_precision(JOT_F16);
     check_precision(JOT_BF16);
     check_memory(true);
     check_memory(false);
+    check_taken_back(0);
+    check_taken_back(63);
+    check_taken_back(64);
     check_refused();
     return DONE();
 }

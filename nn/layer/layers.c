@@ -35,6 +35,9 @@ jot_nn_linear(jot_Net net, const char *name, jot_Var x, int64_t out, const jot_L
         return nn_poison(net.state.ctx);
     if (jot_rank(x) < 1)
         return jot_raise(n->ctx, JOT_ESHAPE, "linear: x: rank of at least 1 asked, 0 found");
+    if (!nn_least(n->ctx, (double)out, 0, "linear", "out"))
+        return nn_poison(n->ctx);
+    int had = n->n;
     jot_push(n->ctx);
     int64_t in = jot_extent(x, -1);
     jot_Var w = net_part(net, name, "weight", JOT_SHAPE(out, in),
@@ -43,7 +46,7 @@ jot_nn_linear(jot_Net net, const char *name, jot_Var x, int64_t out, const jot_L
     jot_Var b = net_as(n, layer_bias(net, name, out, (double)in, how));
     w = jot_transpose(net_as(n, w), JOT_INTS(1, 0));
     x = net_as(n, x);
-    return jot_leave(n->ctx, how->no_bias ? jot_matmul(x, w) : jot_linear(x, w, b));
+    return net_leave(n, had, how->no_bias ? jot_matmul(x, w) : jot_linear(x, w, b));
 }
 
 /* (first, second, size...), one extent per dimension of the image */
@@ -77,12 +80,14 @@ layer_conv(jot_Net net, const char *name, jot_Var x, int64_t out, jot_Ints size,
     if (!n || !jot_check(n->ctx, x, op, "x"))
         return nn_poison(net.state.ctx);
     int64_t in = jot_rank(x) > 1 ? jot_extent(x, 1) : 0;
-    if (!layer_window(n->ctx, x, transposed ? in : out, (transposed ? out : in) / groups, size, op,
-                      shape))
+    if (!nn_least(n->ctx, (double)out, 0, op, "out")
+        || !layer_window(n->ctx, x, transposed ? in : out, (transposed ? out : in) / groups, size,
+                         op, shape))
         return nn_poison(n->ctx);
     double fan = (double)shape[1];
     for (int d = 0; d < size.n; d++)
         fan *= (double)size.v[d];
+    int had = n->n;
     jot_push(n->ctx);
     jot_Var w = net_part(net, name, "weight", jot_ints(size.n + 2, shape),
                          layer_uniform(how->weight, fan));
@@ -93,7 +98,7 @@ layer_conv(jot_Net net, const char *name, jot_Var x, int64_t out, jot_Ints size,
                    : jot_conv(x, net_as(n, w), b, conv);
     if (jot_ok(y))
         node->is.madds = (double)jot_nelem(transposed ? x : y) * fan;
-    return jot_leave(n->ctx, y);
+    return net_leave(n, had, y);
 }
 
 jot_Var
@@ -112,7 +117,7 @@ jot_nn_conv_transpose(jot_Net net, const char *name, jot_Var x, int64_t out, jot
 
 /* ---- norms ---- */
 
-typedef struct { Net *n; jot_Var scale, shift; double eps; } LayerNorm;
+typedef struct { Net *n; int had; jot_Var scale, shift; double eps; } LayerNorm;
 
 /* Scale and shift of x's dimension dim: of 1 and 0 where there are none. A scope is open then. */
 static bool
@@ -129,6 +134,7 @@ layer_norm_begin(LayerNorm *l, jot_Net net, const char *name, jot_Var x, int dim
     }
     jot_Ints shape = JOT_SHAPE(jot_extent(x, dim));
     l->eps = how->eps != 0 ? how->eps : 1e-5;
+    l->had = l->n->n;
     jot_push(l->n->ctx);
     if (how->no_bias) {
         l->scale = jot_ones(l->n->ctx, l->n->dtype, shape);
@@ -167,21 +173,20 @@ jot_nn_batch_norm(jot_Net net, const char *name, jot_Var x, const jot_Layer *how
     how = how ? how : &layer_plain;
     if (!layer_norm_begin(&l, net, name, x, 1, 2, how, "batch_norm"))
         return nn_poison(net.state.ctx);
-    jot_Ctx *ctx = l.n->ctx;
     jot_Ints shape = JOT_SHAPE(jot_extent(x, 1));
     jot_Var mean = layer_running(net, name, "running_mean", shape, 0);
     if (l.n->train)
         layer_before(l.n, mean);
     jot_Var var = layer_running(net, name, "running_var", shape, 1);
     if (!l.n->train)
-        return jot_leave(ctx, jot_batch_norm_eval(x, l.scale, l.shift, mean, var, l.eps));
+        return net_leave(l.n, l.had, jot_batch_norm_eval(x, l.scale, l.shift, mean, var, l.eps));
     layer_before(l.n, var);
     jot_Var mean1 = mean, var1 = var;
     jot_Var y = jot_batch_norm_train(x, l.scale, l.shift, l.eps,
                                      how->momentum != 0 ? how->momentum : 0.1, &mean1, &var1);
     if (jot_ok(y))
         jot_assign_all(JOT_VARS(mean, var), JOT_VARS(mean1, var1));
-    return jot_leave(ctx, y);
+    return net_leave(l.n, l.had, y);
 }
 
 jot_Var
@@ -191,7 +196,7 @@ jot_nn_instance_norm(jot_Net net, const char *name, jot_Var x, const jot_Layer *
     how = how ? how : &layer_plain;
     if (!layer_norm_begin(&l, net, name, x, 1, 3, how, "instance_norm"))
         return nn_poison(net.state.ctx);
-    return jot_leave(l.n->ctx, jot_instance_norm_affine(x, l.scale, l.shift, l.eps));
+    return net_leave(l.n, l.had, jot_instance_norm_affine(x, l.scale, l.shift, l.eps));
 }
 
 jot_Var
@@ -201,7 +206,7 @@ jot_nn_group_norm(jot_Net net, const char *name, jot_Var x, int64_t groups, cons
     how = how ? how : &layer_plain;
     if (!layer_norm_begin(&l, net, name, x, 1, 2, how, "group_norm"))
         return nn_poison(net.state.ctx);
-    return jot_leave(l.n->ctx, jot_group_norm(x, groups, l.scale, l.shift, l.eps));
+    return net_leave(l.n, l.had, jot_group_norm(x, groups, l.scale, l.shift, l.eps));
 }
 
 jot_Var
@@ -211,7 +216,7 @@ jot_nn_layer_norm(jot_Net net, const char *name, jot_Var x, const jot_Layer *how
     how = how ? how : &layer_plain;
     if (!layer_norm_begin(&l, net, name, x, -1, 1, how, "layer_norm"))
         return nn_poison(net.state.ctx);
-    return jot_leave(l.n->ctx, jot_layer_norm(x, l.scale, l.shift, l.eps));
+    return net_leave(l.n, l.had, jot_layer_norm(x, l.scale, l.shift, l.eps));
 }
 
 jot_Var
@@ -224,12 +229,13 @@ jot_nn_rms_norm(jot_Net net, const char *name, jot_Var x, const jot_Layer *how)
         return nn_poison(net.state.ctx);
     if (jot_rank(x) < 1)
         return jot_raise(n->ctx, JOT_ESHAPE, "rms_norm: x: rank of at least 1 asked, 0 found");
+    int had = n->n;
     jot_push(n->ctx);
     jot_Ints shape = JOT_SHAPE(jot_extent(x, -1));
     jot_Init one = net_init(how->weight, JOT_INIT_CONSTANT, 1, 0);
     jot_Var scale = how->no_bias ? jot_ones(n->ctx, n->dtype, shape)
                                  : net_part(net, name, "weight", shape, one);
-    return jot_leave(n->ctx, jot_rms_norm(x, scale, how->eps != 0 ? how->eps : 1e-5));
+    return net_leave(n, had, jot_rms_norm(x, scale, how->eps != 0 ? how->eps : 1e-5));
 }
 
 /* ---- rows, and what is dropped ---- */
@@ -240,12 +246,14 @@ jot_nn_embedding(jot_Net net, const char *name, jot_Var index, int64_t rows, int
 {
     Net *n = net_of(net, "embedding");
     how = how ? how : &layer_plain;
-    if (!n)
+    if (!n || !nn_least(n->ctx, (double)rows, 0, "embedding", "n")
+        || !nn_least(n->ctx, (double)width, 0, "embedding", "width"))
         return nn_poison(net.state.ctx);
+    int had = n->n;
     jot_push(n->ctx);
     jot_Var table = net_part(net, name, "weight", JOT_SHAPE(rows, width),
                              net_init(how->weight, JOT_INIT_NORMAL, 0, 1));
-    return jot_leave(n->ctx, net_as(n, jot_embedding(table, index, padding)));
+    return net_leave(n, had, net_as(n, jot_embedding(table, index, padding)));
 }
 
 jot_Var

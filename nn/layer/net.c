@@ -51,7 +51,10 @@ void
 jot_net_free(jot_Net net)
 {
     Net *n = net.state.slot ? net_of(net, "net_free") : NULL;
-    if (!n)
+    if (n && n->trainers)
+        jot_raise(n->ctx, JOT_EUSE, "net_free: a net without trainers asked (jot_trainer_free), %d "
+                  "found", n->trainers);
+    if (!n || n->trainers)
         return;
     for (int k = 0; k < n->n; k++) {
         NetNode *node = net_node(n, k);
@@ -192,11 +195,13 @@ net_fits(const Net *n, const NetNode *node, jot_Ints shape, bool buffer, const c
     bool same = is.n == shape.n && node->is.buffer == buffer;
     for (int d = 0; same && d < is.n; d++)
         same = is.v[d] == shape.v[d];
+    char there[NET_SHAPE], asked[NET_SHAPE];
+    net_shape(there, is);
+    net_shape(asked, shape);
     if (!same)
-        jot_raise(n->ctx, JOT_ESHAPE, "%s: %s is there, a %s of rank %d and %lld elements: the "
-                  "same shape asked, rank %d found", op, node->name,
-                  node->is.buffer ? "buffer" : "parameter", is.n,
-                  (long long)jot_nelem(node->is.var), shape.n);
+        jot_raise(n->ctx, JOT_ESHAPE, "%s: %s is there, a %s %s: a %s %s asked", op, node->name,
+                  node->is.buffer ? "buffer" : "parameter", there,
+                  buffer ? "buffer" : "parameter", asked);
     return same;
 }
 

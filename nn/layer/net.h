@@ -11,7 +11,7 @@
 #include "layer.h"
 #include "nn/parts.h"
 
-enum { NET_CHUNK = 64, NET_DEPTH = 32 };
+enum { NET_CHUNK = 64, NET_DEPTH = 32, NET_SHAPE = JOT_MAX_RANK * 22 + 4 };
 
 typedef struct {
     jot_NetItem is;
@@ -33,7 +33,7 @@ typedef struct {
     jot_Var bytes;
     jot_DType dtype, compute;
     bool train;
-    int n, depth;
+    int n, depth, trainers;    /* items; what was entered; trainers of them that live */
     int ends[NET_DEPTH];       /* lengths of the path before each enter */
     char path[JOT_NAME_SIZE];  /* "" or ending in a dot */
     NetChunk *first, *last;
@@ -84,11 +84,58 @@ net_node(const Net *net, int k)
     return &c->item[k];
 }
 
+/* (16, 1, 3), in NET_SHAPE bytes; returns its end. */
+static inline char *
+net_shape(char *to, jot_Ints shape)
+{
+    to = nn_put(to, "(");
+    for (int d = 0; d < shape.n && d < JOT_MAX_RANK; d++)
+        to = nn_put_int(d ? nn_put(to, ", ") : to, shape.v[d]);
+    return nn_put(to, shape.n == 1 ? ",)" : ")");
+}
+
 /* Those that are trained: each parameter once. */
 static inline bool
 net_trained(const NetNode *node)
 {
     return !node->is.buffer && !node->is.frozen && node->is.tied < 0;
+}
+
+/* The end of a layer, in its scope: what it made since there were `had` items goes again if it was
+ * refused, so that the next call finds what was there before this one. */
+static inline jot_Var
+net_leave(Net *net, int had, jot_Var y)
+{
+    while (!jot_ok(y) && net->n > had) {
+        NetNode *node = net_node(net, --net->n);
+        NetChunk *empty = net->n % NET_CHUNK ? NULL : net->last;
+        if (node->is.tied < 0)
+            jot_free(node->is.var);
+        if (jot_ok(node->before))
+            jot_free(node->before);
+        net->asked = NULL;
+        node->before.ctx = NULL;
+        if (!empty)
+            continue;
+        net->last = net->n ? net->first : NULL;
+        while (net->last && net->last->next != empty)
+            net->last = net->last->next;
+        *(net->last ? &net->last->next : &net->first) = NULL;
+        jot_free(empty->bytes);
+    }
+    return jot_leave(net->ctx, y);
+}
+
+/* The name of the parameter that is this variable; "": none is. */
+static inline const char *
+net_name(const Net *net, jot_Var param)
+{
+    for (int k = 0; k < net->n; k++) {
+        const NetNode *node = net_node(net, k);
+        if (node->is.var.slot == param.slot && node->is.tied < 0)
+            return node->name;
+    }
+    return "";
 }
 
 /* Parameter `part` of layer `name`: "name.part". */

@@ -105,7 +105,8 @@ jot_nn_rnn(jot_Net net, const char *name, jot_Var x, int64_t width, const jot_Rn
     static const int gates[] = {1, 3, 4};
     SeqRnn r = {net, net_of(net, "rnn"), name, how ? how : &plain, 0, width, 0, 0};
     jot_Var hs[2 * MOST], cs[2 * MOST];
-    if (!r.n || !nn_rank_is(r.n->ctx, x, 3, "rnn", "x", "(t, b, i)"))
+    if (!r.n || !nn_rank_is(r.n->ctx, x, 3, "rnn", "x", "(t, b, i)")
+        || !nn_least(r.n->ctx, (double)width, 0, "rnn", "width"))
         return nn_poison(net.state.ctx);
     how = r.how;
     int layers = how->layers ? how->layers : 1;
@@ -115,7 +116,7 @@ jot_nn_rnn(jot_Net net, const char *name, jot_Var x, int64_t width, const jot_Rn
         return jot_raise(r.n->ctx, JOT_ERANGE, "rnn: a kind and 1..%d layers asked, %d and %d "
                          "found", (int)MOST, (int)how->kind, layers);
     r.gates = gates[how->kind];
-    int count = layers * r.ways;
+    int count = layers * r.ways, had = r.n->n;
     if (!seq_all_states(&r, how->h, count, "h") || !seq_all_states(&r, how->c, count, "c"))
         return nn_poison(r.n->ctx);
     jot_push(r.n->ctx);
@@ -124,7 +125,7 @@ jot_nn_rnn(jot_Net net, const char *name, jot_Var x, int64_t width, const jot_Rn
         *how->h = jot_keep(jot_stack(jot_vars(count, hs), 0));
     if (jot_ok(x) && how->c && how->kind == JOT_LSTM)
         *how->c = jot_keep(jot_stack(jot_vars(count, cs), 0));
-    return jot_leave(r.n->ctx, x);
+    return net_leave(r.n, had, x);
 }
 
 /* ---- attention ---- */
@@ -186,6 +187,7 @@ jot_nn_attention(jot_Net net, const char *name, jot_Var x, jot_Var memory,
     how = how ? how : &plain;
     if (!n || !seq_heads(&s, n->ctx, x, memory, how))
         return nn_poison(net.state.ctx);
+    int had = n->n;
     jot_push(n->ctx);
     bool cross = nn_given(memory);
     int64_t kv = s.kv * s.d, rows = s.w + 2 * kv;
@@ -207,10 +209,10 @@ jot_nn_attention(jot_Net net, const char *name, jot_Var x, jot_Var memory,
     y = jot_reshape(jot_swap(y, 1, 2), jot_shape(x));
     char out[2 * JOT_NAME_SIZE];
     if (!name || net_length(name) >= JOT_NAME_SIZE)
-        return jot_leave(n->ctx, nn_poison(n->ctx)); /* said of in_proj */
+        return net_leave(n, had, nn_poison(n->ctx)); /* said of in_proj */
     nn_put(nn_put(out, name), *name ? ".out_proj" : "out_proj");
     jot_Layer last = {.no_bias = how->no_bias, .weight = how->weight, .bias = zeros};
-    return jot_leave(n->ctx, jot_nn_linear(net, out, y, s.w, &last));
+    return net_leave(n, had, jot_nn_linear(net, out, y, s.w, &last));
 }
 
 /* ---- blocks ---- */
@@ -264,11 +266,13 @@ jot_nn_block(jot_Net net, const char *name, jot_Var x, const jot_Block *how)
         return jot_raise(ctx, JOT_EUSE, "block: how: a number of heads asked, none found");
     if (!nn_rank_is(ctx, x, 3, "block", "x", "(b, t, w)") || !jot_net_enter(net, name, -1))
         return nn_poison(ctx);
+    Net *n = net_of(net, "block");
+    int had = n->n;
     jot_push(ctx);
     x = seq_beside(&s, x, seq_self);
     if (nn_given(how->memory))
         x = seq_beside(&s, x, seq_cross);
     x = seq_beside(&s, x, seq_feed);
     jot_net_exit(net);
-    return jot_leave(ctx, x);
+    return net_leave(n, had, x);
 }

@@ -24,18 +24,6 @@ state_add(StateList *l, const char *first, const char *second, const char *third
     named->var = var;
 }
 
-/* The name of parameter number k of those that are trained, or were when the trainer was made. */
-static const char *
-state_name(const Net *net, jot_Var param)
-{
-    for (int k = 0; k < net->n; k++) {
-        const NetNode *node = net_node(net, k);
-        if (node->is.var.slot == param.slot && node->is.tied < 0)
-            return node->name;
-    }
-    return "";
-}
-
 static bool
 state_optim(StateList *l, const Net *net, const Trainer *t)
 {
@@ -49,7 +37,7 @@ state_optim(StateList *l, const Net *net, const Trainer *t)
         char first[32];
         bool own = all[k].param >= 0;
         nn_put(nn_put(nn_put(first, "optim."), all[k].name), own ? "." : "");
-        state_add(l, first, own ? state_name(net, t->param[all[k].param]) : "", "", all[k].var);
+        state_add(l, first, own ? net_name(net, t->param[all[k].param]) : "", "", all[k].var);
     }
     jot_free(room);
     return all != NULL;
@@ -68,7 +56,7 @@ state_list(StateList *l, const Net *net, jot_Trainer trainer)
     if (!t || !state_optim(l, net, t))
         return false;
     for (int k = 0; k < t->n; k++) {
-        const char *name = state_name(net, t->param[k]);
+        const char *name = net_name(net, t->param[k]);
         if (t->how.ema != 0)
             state_add(l, "ema.", name, "", t->average[k]);
         if (t->how.accumulate > 1)
@@ -109,13 +97,34 @@ state_fits(jot_Ctx *ctx, const jot_Named *want, jot_Var v)
              && jot_rank(v) == jot_rank(want->var);
     for (int d = 0; same && d < jot_rank(v); d++)
         same = jot_extent(v, d) == jot_extent(want->var, d);
-    if (!same && jot_ok(v))
-        jot_raise(ctx, JOT_ESHAPE, "net_restore: %s: %s of rank %d and %lld elements asked, %s of "
-                  "rank %d and %lld elements found", want->name,
-                  jot_dtype_name(jot_dtype(want->var)), jot_rank(want->var),
-                  (long long)jot_nelem(want->var), jot_dtype_name(jot_dtype(v)),
-                  jot_rank(v), (long long)jot_nelem(v));
+    char asked[NET_SHAPE], found[NET_SHAPE];
+    if (!same && jot_ok(v)) {
+        net_shape(asked, jot_shape(want->var));
+        net_shape(found, jot_shape(v));
+        jot_raise(ctx, JOT_ESHAPE, "net_restore: %s: %s %s asked, %s %s found", want->name,
+                  jot_dtype_name(jot_dtype(want->var)), asked, jot_dtype_name(jot_dtype(v)), found);
+    }
     return same;
+}
+
+/* The first of n that the others lack, or have once where there are two: says so. All that are
+ * wanted were found, and there are more. */
+static bool
+state_surplus(jot_Ctx *ctx, const jot_Named *want, int count, const jot_Named *in, int n)
+{
+    for (int k = 0; k < n; k++) {
+        int j = 0, twice = 0;
+        while (j < count && !net_equal(want[j].name, in[k].name))
+            j++;
+        while (twice < k && !net_equal(in[twice].name, in[k].name))
+            twice++;
+        if (j < count && twice == k)
+            continue;
+        jot_raise(ctx, JOT_EUSE, "net_restore: %s: %s (%d tensors asked, %d found)", in[k].name,
+                  j < count ? "is there twice" : "nobody has that name", count, n);
+        break;
+    }
+    return false;
 }
 
 /* Those of `in` in the order of `want`, each once. */
@@ -123,16 +132,13 @@ static bool
 state_match(jot_Ctx *ctx, const jot_Named *want, int count, const jot_Named *in, int n,
             jot_Var *target, jot_Var *value)
 {
-    if (n != count) {
-        jot_raise(ctx, JOT_EUSE, "net_restore: %d tensors asked, %d found", count, n);
-        return false;
-    }
     for (int k = 0, at = 0; k < count; k++) {
         int tries = 0; /* the next one in order is the usual one */
         for (; tries < n && !net_equal(in[at].name, want[k].name); tries++)
             at = (at + 1) % n;
         if (tries == n) {
-            jot_raise(ctx, JOT_EUSE, "net_restore: %s asked, none found", want[k].name);
+            jot_raise(ctx, JOT_EUSE, "net_restore: %s asked, none found (%d tensors asked, %d "
+                      "found)", want[k].name, count, n);
             return false;
         }
         if (!state_fits(ctx, &want[k], in[at].var))
@@ -141,7 +147,7 @@ state_match(jot_Ctx *ctx, const jot_Named *want, int count, const jot_Named *in,
         value[k] = in[at].var;
         at = (at + 1) % n;
     }
-    return true;
+    return n == count || state_surplus(ctx, want, count, in, n);
 }
 
 /* want: the list as it is now, `count` long, with room for as many targets and values behind it */

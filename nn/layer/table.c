@@ -2,11 +2,12 @@
  *
  *     name              shape       dtype   elements     bytes   multiply-adds
  *     conv.weight       (16, 1, 3)  f32           48       192          12,544
+ *     again.weight      (16, 1, 3) = conv.weight ...
  *
  * Read before: nn/layer/net.c. After: layer.h. */
 #include "nn/layer/net.h"
 
-enum { TABLE_LINE = 3 * JOT_NAME_SIZE + 128 };
+enum { TABLE_SHAPE = NET_SHAPE + JOT_NAME_SIZE, TABLE_LINE = TABLE_SHAPE + JOT_NAME_SIZE + 128 };
 typedef struct { int name, shape; } TableWidths; /* of the first two columns */
 
 /* n with a comma before each three digits */
@@ -24,13 +25,12 @@ table_count(char *to, double n)
     return nn_put(to, d);
 }
 
+/* (16, 1, 3), and whose elements they are, of a tied one */
 static char *
-table_shape(char *to, jot_Var v)
+table_shape(char *to, const Net *net, const NetNode *node)
 {
-    to = nn_put(to, "(");
-    for (int d = 0; d < jot_rank(v); d++)
-        to = nn_put_int(d ? nn_put(to, ", ") : to, jot_extent(v, d));
-    return nn_put(to, jot_rank(v) == 1 ? ",)" : ")");
+    to = net_shape(to, jot_shape(node->is.var));
+    return node->is.tied < 0 ? to : nn_put(nn_put(to, " = "), net_node(net, node->is.tied)->name);
 }
 
 /* text, then blanks up to so many characters; or blanks before it */
@@ -77,16 +77,16 @@ table_numbers(jot_Ctx *ctx, TableWidths w, const char *name, const char *shape, 
     table_line(ctx, w, name, shape, dtype, number);
 }
 
-/* Where the widest shape ends; it fits its text: ranks and extents are bounded. */
+/* Where the widest shape ends. */
 static TableWidths
 table_widths(const Net *n)
 {
     TableWidths w = {10, 5};
-    char shape[JOT_MAX_RANK * 24];
+    char shape[TABLE_SHAPE];
     for (int k = 0; k < n->n; k++) {
         const NetNode *node = net_node(n, k);
         int name = (int)net_length(node->name);
-        table_shape(shape, node->is.var);
+        table_shape(shape, n, node);
         w.name = name > w.name ? name : w.name;
         w.shape = (int)net_length(shape) > w.shape ? (int)net_length(shape) : w.shape;
     }
@@ -106,14 +106,12 @@ jot_net_print(jot_Net net)
     for (int k = 0; k < n->n; k++) {
         const NetNode *node = net_node(n, k);
         jot_Var v = node->is.var;
-        char shape[JOT_MAX_RANK * 24 + JOT_NAME_SIZE];
+        char shape[TABLE_SHAPE];
         double nelem = (double)jot_nelem(v), nbytes = (double)jot_dtype_nbytes(jot_dtype(v));
         double value[3] = {nelem, nelem * nbytes, node->is.madds};
-        table_shape(shape, v);
-        if (node->is.tied >= 0) {
+        table_shape(shape, n, node);
+        if (node->is.tied >= 0)
             value[0] = value[1] = 0;
-            nn_put(nn_put(shape, "= "), net_node(n, node->is.tied)->name);
-        }
         table_numbers(n->ctx, w, node->name, shape, jot_dtype_name(jot_dtype(v)), value);
         for (int j = 0; j < 3; j++) {
             all[j] += value[j];

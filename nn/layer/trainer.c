@@ -36,6 +36,26 @@ train_optim(const Trainer *t)
     }
 }
 
+/* Each group has a parameter, if a frozen one. */
+static bool
+train_groups_fit(const Trainer *t, const Net *net)
+{
+    for (int g = 0; g < t->how.groups; g++) {
+        const char *prefix = t->how.group[g].prefix;
+        bool found = false;
+        for (int k = 0; k < net->n && !found; k++) {
+            const NetNode *node = net_node(net, k);
+            found = !node->is.buffer && node->is.tied < 0 && net_begins(node->name, prefix);
+        }
+        if (found)
+            continue;
+        jot_raise(t->ctx, JOT_EUSE, "trainer: group %d: a parameter asked whose name begins with "
+                  "%s, none found", g, prefix);
+        return false;
+    }
+    return true;
+}
+
 /* The rates and decays of parameters by their names and ranks. */
 static bool
 train_groups(Trainer *t, const Net *net)
@@ -130,7 +150,8 @@ train_how_ok(jot_Ctx *ctx, const jot_Training *how)
         jot_raise(ctx, JOT_ERANGE, "trainer: ema: 0 <= ema < 1 asked, %g found", how->ema);
         return false;
     }
-    return nn_least(ctx, how->clip_norm, 0, op, "clip_norm")
+    return nn_above(ctx, how->lr, 0, op, "lr")
+        && nn_least(ctx, how->clip_norm, 0, op, "clip_norm")
         && nn_least(ctx, how->clip_value, 0, op, "clip_value")
         && nn_least(ctx, how->loss_scale, 0, op, "loss_scale");
 }
@@ -168,8 +189,12 @@ jot_trainer(jot_Net net, const jot_Training *how)
         return trainer;
     int count = jot_net_params(net, NULL, 0);
     if (!how || !count || count > JOT_MAX_WRT) {
-        jot_raise(n->ctx, JOT_EUSE, "trainer: how it trains and 1..%d parameters of a network that "
-                  "was built asked, %d parameters found", JOT_MAX_WRT, count);
+        if (!how)
+            jot_raise(n->ctx, JOT_EUSE, "trainer: how: a description asked (jot_Training), none "
+                      "found");
+        else
+            jot_raise(n->ctx, JOT_EUSE, "trainer: net: 1..%d parameters of a network that was "
+                      "built asked, %d parameters found", JOT_MAX_WRT, count);
         return trainer;
     }
     Trainer *t = train_how_ok(n->ctx, how) ? train_bytes(n->ctx, count) : NULL;
@@ -181,12 +206,14 @@ jot_trainer(jot_Net net, const jot_Training *how)
     t->guarded = t->scaled || how->skip;
     jot_net_params(net, t->param, count);
     t->optim = train_optim(t);
-    bool fine = jot_optim_ok(t->optim) && train_groups(t, n) && train_state(t);
+    bool fine = train_groups_fit(t, n) && jot_optim_ok(t->optim) && train_groups(t, n)
+             && train_state(t);
     t->how.group = NULL; /* the caller's */
     if (!fine) {
         train_end(t);
         return trainer;
     }
+    n->trainers++;
     trainer.state = t->bytes;
     trainer.record = t;
     return trainer;
@@ -202,8 +229,11 @@ void
 jot_trainer_free(jot_Trainer trainer)
 {
     Trainer *t = trainer.state.slot ? train_of(trainer, "trainer_free") : NULL;
-    if (t)
-        train_end(t);
+    Net *net = t ? net_of(t->net, "trainer_free") : NULL;
+    if (!net)
+        return;
+    net->trainers--;
+    train_end(t);
 }
 
 void
@@ -369,13 +399,38 @@ train_buffers(TrainStep *s)
     return fine;
 }
 
+/* The loss is made of the trained parameters as they are now: of one at least, and of none only as
+ * it was before it was assigned. Those that it does not use have gradients of 0. */
+static bool
+train_reaches(const Trainer *t, jot_Var loss)
+{
+    jot_Var room = jot_param(t->ctx, JOT_U8, JOT_SHAPE(t->n * (int64_t)sizeof(jot_Reach)), NULL);
+    jot_Reach *reach = (jot_Reach *)(uintptr_t)jot_data(room);
+    Net *net = net_of(t->net, "train_step");
+    bool fine = net && reach && jot_reaches(loss, jot_vars(t->n, t->param), reach);
+    int now = 0, past = -1;
+    for (int k = t->n; k-- > 0 && fine;) {
+        now += reach[k] == JOT_REACH_NOW;
+        past = reach[k] == JOT_REACH_PAST ? k : past;
+    }
+    jot_free(room);
+    if (fine && past >= 0)
+        jot_raise(t->ctx, JOT_EUSE, "train_step: loss: %s was assigned after the loss was made of "
+                  "it: call the network again, for a loss of the value that it has now",
+                  net_name(net, t->param[past]));
+    else if (fine && !now)
+        jot_raise(t->ctx, JOT_EGRAD, "train_step: loss: gradients that reach a parameter of the "
+                  "trainer asked, none of %d reached", t->n);
+    return fine && now && past < 0;
+}
+
 bool
 jot_train_step(jot_Trainer trainer, jot_Var loss)
 {
     static const char op[] = "train_step";
     Trainer *t = train_of(trainer, op);
     TrainStep s = {t, jot_none(), jot_none(), jot_none(), 0};
-    if (!t || !jot_check(t->ctx, loss, op, "loss"))
+    if (!t || !jot_check(t->ctx, loss, op, "loss") || !train_reaches(t, loss))
         return false;
     jot_Vars grads = jot_vars(t->n, t->grad);
     jot_push(t->ctx);

@@ -1,5 +1,5 @@
-/* ops/grad/call.c - the user's calls: jot_grad, jot_vjp, jot_jvp. Lists are checked and taken for
- * nodes; all or none of the results are handed back.
+/* ops/grad/call.c - the user's calls: jot_grad, jot_vjp, jot_jvp, jot_reaches. Lists are checked
+ * and taken for nodes; all or none of the results are handed back.
  *
  * Read before: ops/grad/grad.c, ops/grad/forward.c, ops/grad/inside.c. After: ops/user/grad.c. */
 #include "ops/grad/grad.h"
@@ -180,4 +180,66 @@ jot_jvp(jot_Vars y, jot_Vars x, jot_Vars dx, jot_Var *dy)
     if (ok && y.n && !dy)
         return jot_fail(ctx, JOT_EUSE, "jvp: there is nowhere to put %d tangents", y.n);
     return (ok && grad_call_forward(ctx, y, x, dx, dy)) || grad_poison(ctx, y.n, dy);
+}
+
+/* Does a node that is on, a leaf or a state, have this origin? */
+static bool
+reach_past(jot_Ctx *ctx, const NodeList *order, const uint8_t *on, uint64_t origin)
+{
+    bool found = false;
+    uint32_t at;
+
+    for (at = 0; at < order->n && !found; at++) {
+        const Node *n = jot_node(ctx, order->v[at]);
+
+        found = on[at] && (n->kind == NODE_LEAF || n->flags & NODE_STATE) && n->origin == origin;
+    }
+    return found;
+}
+
+static bool
+reach_all(jot_Ctx *ctx, NodeId y, int n, const NodeId *x, jot_Reach *reach)
+{
+    NodeList order;
+    uint8_t *on;
+    int k;
+
+    if (!jot_graph_order(ctx, &y, 1, false, &order))
+        return false;
+    if ((on = jot_mem_new(&ctx->mem, order.n, 1)) != NULL) {
+        on[order.n - 1] = true;
+        jot_grad_reach(ctx, &order, on);
+        for (k = 0; k < n; k++) {
+            const Node *p = jot_node(ctx, x[k]);
+
+            reach[k] = p->mark == ctx->walk && on[p->at] ? JOT_REACH_NOW
+                     : reach_past(ctx, &order, on, p->origin) ? JOT_REACH_PAST : JOT_REACH_NONE;
+        }
+        jot_mem_free(&ctx->mem, on, order.n);
+    }
+    jot_list_free(ctx, &order);
+    return on || jot_fail_memory(ctx, "reaches");
+}
+
+bool
+jot_reaches(jot_Var y, jot_Vars x, jot_Reach *reach)
+{
+    jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(x);
+    NodeId id = ctx ? jot_node_in(ctx, y, "reaches", "y") : 0, *xs;
+    bool ok = true;
+    int k;
+
+    if (!id || !grad_counts(ctx, "reaches", "x", x.n))
+        return false;
+    if (x.n && !reach)
+        return jot_fail(ctx, JOT_EUSE, "reaches: there is nowhere to put %d answers", x.n);
+    if (!x.n)
+        return true;
+    if (!(xs = jot_mem_new(&ctx->mem, (size_t)x.n, sizeof *xs)))
+        return jot_fail_memory(ctx, "reaches");
+    for (k = 0; k < x.n && ok; k++)
+        ok = (xs[k] = jot_node_at(ctx, x, k, "reaches", "x")) != 0;
+    ok = ok && reach_all(ctx, id, x.n, xs, reach);
+    jot_mem_free(&ctx->mem, xs, (size_t)x.n * sizeof *xs);
+    return ok;
 }

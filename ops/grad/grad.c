@@ -322,6 +322,30 @@ jot_grad_through(const Grad *g, const Node *n, const NodeId **id)
     return 1;
 }
 
+static bool
+grad_carries(const Node *n)
+{
+    return n->kind == NODE_CODE || n->kind == NODE_CUSTOM
+        || jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT;
+}
+
+JOT_FN void
+jot_grad_reach(jot_Ctx *ctx, const NodeList *order, uint8_t *on)
+{
+    const Grad g = {.ctx = ctx};
+    const NodeId *through;
+    uint32_t at;
+    int k;
+
+    for (at = order->n; at-- > 0;) {
+        const Node *n = jot_node(ctx, order->v[at]);
+
+        if (on[at] && grad_carries(n))
+            for (k = jot_grad_through(&g, n, &through); k-- > 0;)
+                on[jot_node(ctx, through[k])->at] = true;
+    }
+}
+
 JOT_FN void
 jot_grad_mark(Grad *g)
 {
@@ -336,8 +360,7 @@ jot_grad_mark(Grad *g)
     for (at = 0; at < g->order.n; at++) {
         const Node *n = jot_node(g->ctx, g->order.v[at]);
 
-        if (n->kind != NODE_CODE && n->kind != NODE_CUSTOM
-            && jot_dtype_class((jot_DType)n->dtype) != CLASS_FLOAT)
+        if (!grad_carries(n))
             continue;
         for (k = jot_grad_through(g, n, &through); k-- > 0;)
             if (jot_grad_wants(g, through[k]))

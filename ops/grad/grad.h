@@ -51,6 +51,9 @@ JOT_FN void jot_grad_resume(Grad *g);
 JOT_FN bool jot_grad_open(Grad *g, jot_Ctx *ctx, const NodeId *y, int n, const NodeId *wrt,
                           int nwrt);
 JOT_FN void jot_grad_mark(Grad *g);
+/* on, by position in an order that was made last: what gradients of those that are on reach is on,
+ * too. */
+JOT_FN void jot_grad_reach(jot_Ctx *ctx, const NodeList *order, uint8_t *on);
 JOT_FN void jot_grad_close(Grad *g);
 /* The whole of it: the gradients by wrt[0] .., whose nodes take their places; handles in out. */
 JOT_FN bool jot_grad_run(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n,

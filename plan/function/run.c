@@ -133,6 +133,7 @@ call_fresh(Func *f, FuncUpdate *u)
     if (!u->fresh)
         return false;
     jot_node_ref(ctx, u->fresh);
+    jot_node(ctx, u->fresh)->origin = old->origin;
     jot_graph_sweep(ctx, mark);
     return !old->name || jot_node_name(ctx, u->fresh, old->name, "call");
 }
