@@ -18,8 +18,8 @@ extern "C" {
 /* ---- windows over images ------------------------------------------------------------------ */
 
 /* An image x is (n, c, ...) with 1 to 3 dimensions behind its channels. A list of 3 has a number
- * for each of these, and one number is that of the first: .pad = {1} of a 2-D image pads rows alone,
- * {1, 1} rows and columns. Those that x has not are not looked at. Batches of 0 are allowed. */
+ * for each of these: .pad = {1} of an image of rows and columns pads rows alone, {1, 1} both. Those
+ * that x has not are not looked at. Batches of 0 are allowed. */
 typedef struct {
     int stride[3], pad[3], dilation[3], groups; /* 0: 1, 0, 1, 1 */
     int out_pad[3]; /* conv_transpose: rows more at the end, fewer than stride or dilation */
