@@ -108,6 +108,7 @@ test_cutout(void)
                 }
     jot_seed(ctx, 5);
     ALIKE(jot_random_cutout(x, 3), want, ALL, 0);
+    ALIKE(jot_cutout(x, jot_concat(JOT_VARS(y, z), 1), 3), want, ALL, 0);
     ALIKE(jot_random_cutout(x, 0), image, ALL, 0);
     RAISED(jot_random_cutout(x, -1), JOT_ERANGE, "size");
 }
@@ -150,6 +151,8 @@ test_affine(void)
     jot_seed(ctx, 6);
     ALIKE(jot_random_affine(x, &how), want, ALL, 2e-5);
     ALIKE(jot_random_affine(x, NULL), image, ALL, 2e-6); /* nothing is drawn: nothing changes */
+    jot_Var same = jot_array(ctx, JOT_F32, JOT_SHAPE(1, 2, 3), (float[]){1, 0, 0, 0, 1, 0});
+    ALIKE(jot_affine_images(x, jot_broadcast_to(same, JOT_SHAPE(N, 2, 3))), image, ALL, 2e-6);
     RAISED(jot_random_affine(x, &(jot_Affine){.degrees = -1}), JOT_ERANGE, "degrees");
     RAISED(jot_random_affine(x, &(jot_Affine){.least = 2}), JOT_ERANGE, "least");
 }
@@ -189,6 +192,7 @@ test_jitter(void)
     }
     jot_seed(ctx, 7);
     ALIKE(jot_random_jitter(x, 0.5, 0.4, 0.3), want, ALL, 2e-6);
+    ALIKE(jot_jitter(x, jot_ones(ctx, JOT_F32, JOT_SHAPE(N, 3))), image, ALL, 2e-6);
     jot_Var one = jot_narrow(x, 1, 0, 1);
     CHECK(jot_extent(jot_random_jitter(one, 0.5, 0.5, 0.5), 1) == 1, "%s", jot_message(ctx));
     RAISED(jot_random_jitter(x, 2, 0, 0), JOT_ERANGE, "brightness: 0 to 1 asked, 2");

@@ -126,6 +126,9 @@ check_ends(const char *backend)
 
     CHECK(p && q && !memcmp(p, most, 4) && !memcmp(q, before, 4), "%s: %s", jot_backend(c),
           jot_message(c));
+    p = jot_data(jot_cummin(jot_logical_not(v), 0));
+    q = jot_data(jot_logical_not(jot_array(c, JOT_BOOL, JOT_SHAPE(4), most)));
+    CHECK(p && q && !memcmp(p, q, 4), "%s: %s", jot_backend(c), jot_message(c));
     CHECK(jot_extent(jot_cummax(none, 1), 1) == 0 && jot_dtype(jot_cummax(none, 1)) == JOT_I8
           && jot_dtype(jot_cumsum(none, 1)) == JOT_I64 && jot_data(jot_logcumsumexp(none, 1))
           && jot_dtype(jot_logcumsumexp(none, 0)) == JOT_F32 && !jot_error(c), "%s: nothing: %s",
