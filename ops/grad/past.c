@@ -105,8 +105,10 @@ jot_past_keep(jot_Ctx *ctx, NodeId y, bool made, NodeId x, int nindex, const Ix 
     p->nindex = nindex;
     p->ncond = ncond;
     memcpy(p->ext, from->ext, (size_t)from->rank * sizeof *from->ext);
-    memcpy(p->map, index, (size_t)nindex * sizeof *index);
-    memcpy(p->map + nindex, cond, (size_t)ncond * sizeof *cond);
+    if (nindex)
+        memcpy(p->map, index, (size_t)nindex * sizeof *index);
+    if (ncond)
+        memcpy(p->map + nindex, cond, (size_t)ncond * sizeof *cond);
     if (p->next)
         p->next->refs++;
     n->past = p;
