@@ -1,5 +1,5 @@
 /* tests/data_files.h - files for the tests of data/: a folder of their own, PNGs of any kind made
- * by hand, JPEGs by libjpeg. */
+ * by hand, JPEGs by libjpeg; what a call is expected to say. */
 #ifndef DATA_FILES_H
 #define DATA_FILES_H
 #include <stdint.h>
@@ -8,9 +8,20 @@
 #include <string.h>
 #include <unistd.h>
 #include "data.h"
+#include "tests/test.h"
 #ifdef JOT_JPEG
 #include <jpeglib.h>
 #endif
+
+/* The failure that a call left in the context, which goes on. */
+static inline void
+raised_in(jot_Ctx *c, int line, bool ok, jot_Status status, const char *text)
+{
+    CHECK(!ok && jot_error(c) == status && strstr(jot_message(c), text), "line %d: \"%s\" in "
+          "\"%s\"", line, text, jot_message(c));
+    jot_clear(c);
+}
+#define RAISED(ok, status, text) raised_in(ctx, __LINE__, ok, status, text)
 
 static char files_dir[64];
 

@@ -59,15 +59,6 @@ fails(int line, jot_Buffer *b, jot_Status status, const char *text)
 #define BYTES(s) "bytes", s, sizeof(s) - 1
 
 static void
-raised(int line, bool ok, jot_Status status, const char *text)
-{
-    CHECK(!ok && jot_error(ctx) == status && strstr(jot_message(ctx), text), "line %d: \"%s\" in "
-          "\"%s\"", line, text, jot_message(ctx));
-    jot_clear(ctx);
-}
-#define RAISED(ok, status, text) raised(__LINE__, ok, status, text)
-
-static void
 test_idx(void)
 {
     HOLDS(jot_decode(BYTES("\0\0\x08\2\0\0\0\2\0\0\0\3\1\2\3\4\5\377")), JOT_U8, JOT_SHAPE(2, 3),

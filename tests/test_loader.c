@@ -14,14 +14,6 @@
 
 static jot_Ctx *ctx;
 
-static void
-raised(int line, bool ok, jot_Status status, const char *text)
-{
-    CHECK(!ok && jot_error(ctx) == status && strstr(jot_message(ctx), text), "line %d: \"%s\" in "
-          "\"%s\"", line, text, jot_message(ctx));
-    jot_clear(ctx);
-}
-#define RAISED(ok, status, text) raised(__LINE__, ok, status, text)
 static int threads; /* 0: the default */
 static jot_Loader *
 open_loader(const jot_Source *s, jot_Loading how)

@@ -14,54 +14,10 @@
 #include "nn.h"
 #include "tests/hooks.h"
 #include "tests/machines.h"
+#include "tests/numbers.h"
 #include "tests/ref/fill.h"
 #include "tests/ref/func.h"
 #include "tests/test.h"
-
-enum { MOST = 4096 };
-typedef jot_Var V;
-
-static jot_Ctx *
-open_ctx(const char *backend)
-{
-    jot_Config config;
-
-    memset(&config, 0, sizeof config);
-    config.backend = backend;
-    config.cache_dir = "";
-    return jot_open(&config);
-}
-
-static V
-numbers(jot_Ctx *c, jot_Ints shape, int salt)
-{
-    double v[MOST];
-    int64_t n = 1, k;
-
-    for (k = 0; k < shape.n; k++)
-        n *= shape.v[k];
-    for (k = 0; k < n && k < MOST; k++)
-        v[k] = sin((double)(k * 7 + salt) * 1.37) + 0.1;
-    return jot_array(c, JOT_F64, shape, v);
-}
-
-/* The largest difference of elements, relative; infinite where shapes differ. */
-static double
-apart(V a, V b)
-{
-    const double *p = jot_data(a), *q = jot_data(b);
-    double worst = 0;
-    int64_t k;
-
-    if (!p || !q || jot_nelem(a) != jot_nelem(b) || jot_rank(a) != jot_rank(b))
-        return INFINITY;
-    for (k = 0; k < jot_nelem(a); k++) {
-        double d = fabs(p[k] - q[k]) / (1 + fabs(q[k]));
-
-        worst = d > worst || d != d ? d : worst;
-    }
-    return worst;
-}
 
 static V
 part(V x, int64_t at, int dim)
