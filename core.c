@@ -6,6 +6,7 @@
  *     call           ops/element.c, ops/reindex.c, ops/reduce.c    a node: shape, dtype, map
  *                    ops/forms.c, nn/conv.c, nn/nn.c, ...          all else, made of these three
  *     differentiate  ops/grad/grad.c                               more nodes
+ *     transform      ops/transform/vmap.c, ops/transform/custom.c  more nodes, of those there are
  *     ask            plan/eval.c, plan/fetch.c                     jot_data, jot_run, jot_fetch
  *     select         plan/plan.c                                   the nodes that are needed      g
  *     make a plan    plan/make.c                                   calls what follows, to compile
