@@ -1,5 +1,8 @@
 /* nn/layer/init.h - the values that parameters begin with, drawn when they are made.
  *
+ * On the host: a parameter has its numbers when its layer returns, no kernel is compiled for its
+ * shape, and nothing that is pending is evaluated for it, as it were for jot_uniform.
+ *
  * Read before: nn/layer/net.h. After: nn/layer/net.c. */
 #ifndef JOT_LAYER_INIT_H
 #define JOT_LAYER_INIT_H
