@@ -3,7 +3,7 @@
  * dtype as a table, updates, user code; the file as a header; what is refused; the n-th allocation
  * refused.
  *
- * Guards: io/export.c, plan/function/export.c. */
+ * Guards: backends/files/export.c, plan/function/export.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

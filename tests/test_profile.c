@@ -1,7 +1,7 @@
 /* tests/test_profile.c - the profile: launches and extents are counted, bytes and operations are
  * those of the work, the trace is JSON with an event per launch, errors; every allocation refused.
  *
- * Guards: io/profile.c, plan/tier/profile.c. */
+ * Guards: backends/files/profile.c, plan/tier/profile.c. */
 #include <locale.h>
 #include <unistd.h>
 #include "core.h"

@@ -3,7 +3,7 @@
  * that remembers it, read by others, damaged at each byte, written by two, or not to be written at
  * all; memory refused at each allocation.
  *
- * Guards: io/tune.c, plan/tier/trial.c, plan/tier/tune.c. */
+ * Guards: backends/files/tune.c, plan/tier/trial.c, plan/tier/tune.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -233,7 +233,7 @@ class Copy:
         guards = [g for g in self.guards.get(name, []) if g != "test_cuda"]  # which wants NVRTC
         full = lambda g: (g + " " + CUT.get(g, "")).strip()
         time_of = lambda g: self.seconds.get(full(g), 1)
-        kernels = [] if name.startswith(("backends/", "io/")) else [KERNELS]
+        kernels = [] if name.startswith("backends/") else [KERNELS]
         asked = sorted([g for g in guards if g not in CUT] + kernels, key=time_of)
         fast = sorted((g for g in FAST if g not in guards), key=time_of)
         drawn = sorted((g for g in guards if g in CUT), key=time_of)

@@ -5,7 +5,7 @@
  *     {"clFinish", "clFlush"}   ->   struct { int32_t (*finish)(..); int32_t (*flush)(..); }
  *
  * Read before: backends/host/host.h. After: backends/cpu/tcc.c, backends/cuda/nvrtc.c,
- * backends/opencl/find.c, backends/cuda/cuda.c, io/tune.c. */
+ * backends/opencl/find.c, backends/cuda/cuda.c, backends/files/tune.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

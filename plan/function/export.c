@@ -13,7 +13,7 @@
  * It is made as a compiled function is (plan/function/make.c), with a plan that is printed and not
  * compiled. The text goes out in pieces, for tables are long.
  *
- * Read before: plan/function/function.h. After: io/export.c. */
+ * Read before: plan/function/function.h. After: backends/files/export.c. */
 #include "plan/function/function.h"
 #include "ops/user/code.h"
 

@@ -6,7 +6,7 @@
  * A kernel's text serves any extents, so what is one line here is a function with the bytes and
  * operations of one launch. Memory that is refused costs the launch's record, never the run.
  *
- * Read before: plan/tier/profile.h. After: io/profile.c. */
+ * Read before: plan/tier/profile.h. After: backends/files/profile.c. */
 #include "plan/tier/profile.h"
 #include "plan/plan.h"
 

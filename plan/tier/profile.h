@@ -1,6 +1,6 @@
 /* plan/tier/profile.h - what a profile keeps: kernels with their sums, launches with their times.
  *
- * Read before: core.h ("profile"). After: plan/tier/profile.c, io/profile.c. */
+ * Read before: core.h ("profile"). After: plan/tier/profile.c, backends/files/profile.c. */
 #ifndef JOT_PROFILE_H
 #define JOT_PROFILE_H
 #include "backends/backend.h"

@@ -14,7 +14,7 @@
  * knows no tuning. Devices are not tuned, nor tiles whose U is in a copy, nor user code.
  *
  *   requires  a kernel in its layouts      keeps  the kernel, all that the program has in memory
- * Read before: plan/tier/trial.c. After: io/tune.c. */
+ * Read before: plan/tier/trial.c. After: backends/files/tune.c. */
 #include "plan/tier/trial.h"
 #include "plan/tier/tune.h"
 

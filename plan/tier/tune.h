@@ -1,7 +1,7 @@
 /* plan/tier/tune.h - what is remembered of kernels whose schedules were timed, and where: the plan
- * asks through this table, who keeps a file fills it in (io/tune.c).
+ * asks through this table, who keeps a file fills it in (backends/files/tune.c).
  *
- * Read before: target/choice.h. After: plan/tier/tune.c, io/tune.c. */
+ * Read before: target/choice.h. After: plan/tier/tune.c, backends/files/tune.c. */
 #ifndef JOT_TUNE_H
 #define JOT_TUNE_H
 #include "ops/graph.h"
@@ -27,6 +27,6 @@ typedef struct TuneStore {
 } TuneStore;
 
 #ifndef JOT_NO_HOST
-extern const TuneStore jot_tune_file; /* io/tune.c: JSON, beside the compiled kernels */
+extern const TuneStore jot_tune_file; /* backends/files/tune.c: JSON, beside the compiled kernels */
 #endif
 #endif

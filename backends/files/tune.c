@@ -1,4 +1,4 @@
-/* io/tune.c - the tuning cache: schedules that were the fastest when they were timed, as JSON in
+/* backends/files/tune.c - the tuning cache: schedules that were the fastest when they were timed, as JSON in
  * the directory of the compiled kernels.
  *
  *     {

@@ -1,4 +1,4 @@
-/* io/profile.c - a profile as text for people, as a trace for a browser, as a picture.
+/* backends/files/profile.c - a profile as text for people, as a trace for a browser, as a picture.
  *
  *     table      kernels, the dearest first: launches, time, share, GB/s, GFLOP/s, floor / time
  *     trace      Chrome's trace format: chrome://tracing, https://ui.perfetto.dev

@@ -1,4 +1,4 @@
-/* io/export.c - jot_export: the text of plan/function/export.c into a file.
+/* backends/files/export.c - jot_export: the text of plan/function/export.c into a file.
  *
  * Written beside its place and renamed, so that a file of that name is whole; what is there and no
  * file (/dev/stdout, a pipe) is written to.
