@@ -13,7 +13,8 @@ enum { OK = 0, INVALID = 1, NO_MEMORY = 2, INVALID_IMAGE = 200, NOT_FOUND = 500 
 
 /* Items that go on together: of a warp, of four warps, of the group. */
 typedef enum { RUNS, WAITS_WARP, WAITS_WARPS, WAITS_GROUP } ItemState;
-enum { ITEMS = 1024, STACK = 64 << 10, SHARED_NBYTES = 1 << 18, STATIC_SHARED = 48 << 10 };
+enum { ITEMS = 1024, STACK = 64 << 10, SHARED_NBYTES = 1 << 18, STATIC_SHARED = 48 << 10,
+       ROOM_SHARED = 4096 /* between arrays */ };
 
 typedef struct { unsigned x, y, z; } Dim;
 typedef struct Function {

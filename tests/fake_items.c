@@ -98,16 +98,16 @@ item_waits(int line)
 }
 
 /* An array of the group's memory: each item names them in the same order. Between two lies room
- * that is no one's. */
+ * that is no one's. Those of whole KiB begin at one, which units that change addresses ask for. */
 static void *
 item_takes(unsigned long nbytes)
 {
-    unsigned long at = taken[present];
+    unsigned long to = nbytes % 1024 ? 16 : 1024, at = (taken[present] + to - 1) / to * to;
 
     taken[present] = (at + nbytes + 15) / 16 * 16 + 64;
-    if (taken[present] - took[present] > STATIC_SHARED + 1024)
+    if (taken[present] - took[present] > STATIC_SHARED + ROOM_SHARED)
         fake_stop("arrays of a group are too large", "__shared__");
-    if (taken[present] > fake_group_nbytes() + 1024)
+    if (taken[present] > fake_group_nbytes() + ROOM_SHARED)
         fake_stop("a group has not as much memory", "__shared__");
     fake_check_place(at, nbytes);
     return fake_shared + at;
@@ -277,7 +277,7 @@ run_group(unsigned group)
     draw_turns(turn, nitems);
     fake_check_group(group);
     if (*m->waits) {
-        memset(fake_shared, 0xa5, STATIC_SHARED + 1024 + given);
+        memset(fake_shared, 0xa5, STATIC_SHARED + ROOM_SHARED + given);
         run_fibers();
         return;
     }

@@ -349,23 +349,39 @@ run_ldmatrix(const Instruction *in)
 
 /* ---- products of four warps --------------------------------------------------------------- */
 
-/* Element (outer, k) of a matrix by its descriptor without swizzle: pieces of 8 rows of 16 bytes.
- * Rows are outer, k is in a row; turned: the other way round. */
-static double
-described(uint64_t descriptor, int outer, int k, bool turned, Kind kind)
+/* Where element (outer, k) of a matrix is by its descriptor: in pieces of 8 rows of 16 bytes, where
+ * rows are outer, k is in a row; turned: the other way round. With the swizzle of 128 bytes: in
+ * pieces of 8 rows of 128, of whose addresses bits 4 to 6 are changed by bits 7 to 9. */
+static uint64_t
+described_at(uint64_t descriptor, int outer, int k, bool turned, int nbytes)
 {
     uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
     uint64_t stride = (descriptor >> 32 & 0x3fff) * 16, at;
-    int nbytes = kind == TF32 ? 4 : 2, row = 16 / nbytes;
-    uint32_t bits = 0;
+    int row = 16 / nbytes;
 
-    if (descriptor >> 49 || (turned && nbytes == 4))
-        fake_stop("a descriptor with a swizzle, or a turned matrix of words", "wgmma");
+    if ((descriptor >> 49 && descriptor >> 49 != 1 << 13) || (turned && nbytes == 4))
+        fake_stop("a descriptor with another swizzle, or a turned matrix of words", "wgmma");
+    if (descriptor >> 49) {
+        at = turned ? (uint64_t)(outer / (8 * row)) * leading + (uint64_t)(k / 8) * stride
+                          + (uint64_t)(k % 8 * 128 + outer % (8 * row) * nbytes)
+                    : (uint64_t)(outer / 8) * stride + (uint64_t)(outer % 8 * 128 + k * nbytes);
+        return (start + at) ^ ((start + at) >> 7 & 7) << 4;
+    }
     at = turned ? (uint64_t)(outer / row) * stride + (uint64_t)(k / 8) * leading
                       + (uint64_t)(k % 8 * 16 + outer % row * nbytes)
                 : (uint64_t)(outer / 8) * stride + (uint64_t)(k / row) * leading
                       + (uint64_t)(outer % 8 * 16 + k % row * nbytes);
-    memcpy(&bits, shared_at(start + at, nbytes, "wgmma"), (size_t)nbytes);
+    return start + at;
+}
+
+static double
+described(uint64_t descriptor, int outer, int k, bool turned, Kind kind)
+{
+    int nbytes = kind == TF32 ? 4 : 2;
+    uint32_t bits = 0;
+
+    memcpy(&bits, shared_at(described_at(descriptor, outer, k, turned, nbytes), nbytes, "wgmma"),
+           (size_t)nbytes);
     return element(bits, kind);
 }
 
@@ -374,18 +390,13 @@ described(uint64_t descriptor, int outer, int k, bool turned, Kind kind)
 static void
 check_described(uint64_t descriptor, int outer, int terms, bool turned, const Product *p)
 {
-    uint64_t start = (descriptor & 0x3fff) * 16, leading = (descriptor >> 16 & 0x3fff) * 16;
-    uint64_t stride = (descriptor >> 32 & 0x3fff) * 16;
     int row = p->kind == TF32 ? 4 : 8, rows = outer * terms / row;
 
-    for (int r = fake_item() % 128; r < rows; r += 128) {
-        uint64_t at = turned ? (uint64_t)(r / terms) * stride + (uint64_t)(r % terms / 8) * leading
-                                   + (uint64_t)(r % 8 * 16)
-                             : (uint64_t)(r % outer / 8) * stride + (uint64_t)(r / outer) * leading
-                                   + (uint64_t)(r % 8 * 16);
-
-        fake_check_unit_read(start + at, 16, p->by);
-    }
+    for (int r = fake_item() % 128; r < rows; r += 128)
+        fake_check_unit_read(
+            turned ? described_at(descriptor, r / terms * row, r % terms, true, 16 / row)
+                   : described_at(descriptor, r % outer, r / outer * row, false, 16 / row),
+            16, p->by);
 }
 
 /* It may read from now on. */

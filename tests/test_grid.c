@@ -1,6 +1,6 @@
-/* tests/test_grid.c - on a device, sums over different axes that one kernel makes: rows that work-groups
- * share, columns in chunks, totals of rows. How many launches each takes (a nest each, as few as can be),
- * that none of its loops is left to one item, and the interpreter's values.
+/* tests/test_grid.c - on a device, sums over different axes that one kernel makes: rows that
+ * work-groups share, columns in chunks, totals of rows. How many launches each takes (a nest each,
+ * as few as can be), that none of its loops is left to one item, and the interpreter's values.
  *
  *     test_grid [cuda]
  *
@@ -17,8 +17,8 @@ typedef struct {
     int kernels, launches;
 } Case;
 
-/* The loss, and gradients by what is normed (whose sums of rows feed on one another), scale and shift,
- * which are sums of columns. */
+/* The loss, and gradients by what is normed (whose sums of rows feed on one another), scale and
+ * shift, which are sums of columns. */
 static int
 norm_of(jot_Ctx *c, int64_t rows, int64_t columns, jot_Var *out)
 {
@@ -164,8 +164,8 @@ test_case(const Case *t)
     if (t->kernels)
         CHECK(count_logged("schedule\n") == t->kernels && launches == t->launches,
               "%s: %d launches, %d expected, of\n%s", t->name, launches, t->launches, logged);
-    CHECK(!strstr(logged, "p || ") && !strstr(logged, "p | "), "%s: the plain schedule\n%s", t->name,
-          logged);
+    CHECK(!strstr(logged, "p || ") && !strstr(logged, "p | "), "%s: the plain schedule\n%s",
+          t->name, logged);
     for (int i = 0; i < n; i++)
         CHECK(difference(out[1][i], out[0][i]) < 2e-5, "%s: result %d is off by %g", t->name, i,
               difference(out[1][i], out[0][i]));

@@ -82,6 +82,19 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
     (void)p, (void)used, (void)name;
 }
 
+JOT_FN void
+jot_print_unroll(Printer *p, const Inst *in)
+{
+    (void)p, (void)in;
+}
+
+JOT_FN uint32_t
+jot_print_pair(Printer *p, uint32_t store)
+{
+    (void)p, (void)store;
+    return 0;
+}
+
 JOT_FN bool
 jot_index_narrow(const Code *code)
 {

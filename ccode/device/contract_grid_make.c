@@ -174,9 +174,22 @@ tile_begin(const GridTiles *t, bool store, uint32_t what)
     return st;
 }
 
+/* Does a tile of four warps' halves lie in lines of 128 bytes, whose pieces of 16 trade places
+ * (jot_group_swizzled)? What eight items bring then fills one line, which is one access to the
+ * cache; pieces that lie apart are one each (docs/performance.md). */
+static bool
+rows_in_lines(const GridTiles *t, const TileSide *side, int64_t pieces, int64_t rows)
+{
+    int64_t own = side->block / (side->part[PART_WARP].ext > 1 ? side->part[PART_WARP].ext : 1);
+    own = side == &t->m ? 4 * own : own; /* where the operand of four warps begins */
+    return t->warps == 4 && t->row == 8 && side->wide && pieces % 8 == 0 && rows % 8 == 0
+        && (!side->transposed || own % 64 == 0);
+}
+
 /* The matrix unit's: [row of k][m][in it], or turned [row of m][k][in it]. What stands below each
  * other follows in memory, so eight rows of 16 bytes lie on banks of their own; items that bring a
- * row of the operand go from one 16 bytes to the next, which are as many more apart. */
+ * row of the operand go from one 16 bytes to the next, which are as many more apart. Or by lines,
+ * [line of k][m][piece][in it]. */
 static void
 place_rows(GridTiles *t, const TileSide *side, Dims *d)
 {
@@ -186,6 +199,14 @@ place_rows(GridTiles *t, const TileSide *side, Dims *d)
     Ix row = jot_ix_const(ix, t->row);
     int64_t n = along->block / t->row, apart = n < 8 ? 8 / n % 8 : 1, of[KERNEL_AXES];
     Space space = jot_kernel_space(t->k, of);
+    if (rows_in_lines(t, side, n, other->block)) {
+        Ix line = jot_ix_const(ix, 8 * t->row);
+        jot_dims_add(d, jot_ix_div(ix, along->local, line, &space), n / 8);
+        jot_dims_add(d, other->local, other->block);
+        jot_dims_add(d, jot_ix_div(ix, jot_ix_mod(ix, along->local, line, &space), row, &space), 8);
+        jot_dims_add(d, jot_ix_mod(ix, along->local, row, &space), t->row);
+        return;
+    }
     jot_dims_add(d, jot_ix_div(ix, along->local, row, &space), n);
     jot_dims_add(d, other->local, other->block + apart);
     jot_dims_add(d, jot_ix_mod(ix, along->local, row, &space), t->row);

@@ -89,6 +89,19 @@ group_nbytes(const KBuf *buf)
     return ((size_t)buf->layout->nelem * jot_dtype_nbytes((jot_DType)buf->dtype) + 15) / 16 * 16;
 }
 
+static size_t
+rounded_up(size_t n, size_t to)
+{
+    return (n + to - 1) / to * to;
+}
+
+/* What an array of a group's memory begins at a multiple of. */
+static size_t
+group_align(const Printer *p, const KBuf *buf)
+{
+    return jot_group_swizzled(p->s, buf) ? 1024 : 16;
+}
+
 /* All of it is given at the launch, where it is more than arrays of the text have. */
 static void
 print_given(Printer *p, const Used *used)
@@ -101,6 +114,7 @@ print_given(Printer *p, const Used *used)
         const char *type = jot_print_memory_type(buf->dtype);
         if (buf->role != BUF_GROUP || !used->used[b % 256])
             continue;
+        at = rounded_up(at, group_align(p, buf));
         jot_print_f(p, "    %s%s *%b = (%s%s *)(given + %l);\n", d->shared_ptr, type, b,
                     d->shared_ptr, type, (int64_t)at);
         at += group_nbytes(buf);
@@ -114,7 +128,8 @@ print_group_memory(Printer *p, const Used *used, size_t more)
     size_t nbytes = 0;
     for (uint32_t b = 1; b < p->k->bufs.n; b++)
         if (p->k->bufs.v[b].role == BUF_GROUP && used->used[b % 256])
-            nbytes += group_nbytes(&p->k->bufs.v[b]);
+            nbytes = rounded_up(nbytes, group_align(p, &p->k->bufs.v[b]))
+                   + group_nbytes(&p->k->bufs.v[b]);
     if (p->d->device->given && nbytes + more > p->d->device->own_nbytes) {
         p->given_nbytes = nbytes;
         print_given(p, used);
@@ -124,7 +139,8 @@ print_group_memory(Printer *p, const Used *used, size_t more)
         const KBuf *buf = &p->k->bufs.v[b];
         if (buf->role != BUF_GROUP || !used->used[b % 256])
             continue;
-        jot_print_f(p, "    %s%s%s %b[%l];\n", p->d->device->shared, p->d->device->align16,
+        jot_print_f(p, "    %s%s%s %b[%l];\n", p->d->device->shared,
+                    group_align(p, buf) > 16 ? "__align__(1024) " : p->d->device->align16,
                     jot_print_memory_type(buf->dtype), b, buf->layout->nelem);
     }
 }
@@ -170,15 +186,42 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
         jot_text_f(p->out, "    %sjot_u64 part[%d];\n", d->shared, p->s->group);
     print_group_memory(p, used, team ? 8 * (size_t)p->s->group : 0);
     if (shares[SHARE_ITEMS] || shares[SHARE_REST])
-        jot_text_f(p->out, "    const %s item = %s, items = %s;\n", jot_print_index_type(p), d->item, d->items);
+        jot_text_f(p->out, "    const %s item = %s, items = %s;\n", jot_print_index_type(p),
+                   d->item, d->items);
     if (shares[SHARE_TEAMS])
-        jot_text_f(p->out, "    const %s team = %s, teams = %s;\n", jot_print_index_type(p), d->team, d->teams);
+        jot_text_f(p->out, "    const %s team = %s, teams = %s;\n", jot_print_index_type(p),
+                   d->team, d->teams);
     if (shares[SHARE_TEAM] || team || first)
         jot_text_f(p->out, "    const int lane = %s;\n", d->lane);
     print_places(p, used);
 }
 
 /* ---- statements ---- */
+
+static bool
+has_barrier(const Code *code, uint32_t block)
+{
+    uint32_t n = code->inst.v[block].kids;
+    while (n && code->inst.v[n].op != C_BARRIER)
+        n = code->inst.v[n].next;
+    return n != 0;
+}
+
+/* Steps that bring tiles stay a loop (NVRTC 13 takes 26 s for 32 steps of four warps, unrolled),
+ * and the terms of a step are spelled out, so that what they read is known from the outset. */
+JOT_FN void
+jot_print_unroll(Printer *p, const Inst *in)
+{
+    enum { TERMS = 32 };
+    const Code *code = p->code;
+    if (!p->d->device->matrix || in->wide)
+        return;
+    if (has_barrier(code, (uint32_t)(in - code->inst.v)))
+        jot_text_f(p->out, "#pragma unroll 1\n");
+    else if (!in->narg && in->c.i <= TERMS && code->inst.v[in->block].op == C_FOR
+             && !code->inst.v[in->block].wide && has_barrier(code, in->block))
+        jot_text_f(p->out, "#pragma unroll\n");
+}
 
 static void
 print_shared_loop(Printer *p, const Inst *in, Name name)
@@ -218,7 +261,50 @@ print_wide(Printer *p, const Inst *in, Name lanes)
     if (load)
         jot_print_f(p, "%n, %b + %2v);\n", lanes, in->aux, arg[0]);
     else
-        jot_print_f(p, "%b + %2v, %n);\n", in->aux, arg[0], lanes);
+        jot_print_f(p, jot_group_swizzled(p->s, &p->k->bufs.v[in->aux])
+                    ? "%b + jot_swizzled(%v), %n);\n" : "%b + %2v, %n);\n", in->aux, arg[0], lanes);
+}
+
+/* An f32 value that is stored as a half, alone. */
+static bool
+stores_half(const Printer *p, const Inst *in)
+{
+    int dtype = p->k->bufs.v[in->aux].dtype;
+    return in->op == C_STORE && (dtype == JOT_F16 || dtype == JOT_BF16) && in->dtype == JOT_F32
+        && !in->lanes && p->k->bufs.v[in->aux].role != BUF_GROUP;
+}
+
+/* An even address: of a whole word, since memory begins at one. */
+static bool
+is_even(const Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    bool even = in->op == C_LIN && in->c.i % 2 == 0;
+    for (int i = 0; even && i < in->narg; i++)
+        even = p->code->coefs.v[in->coef + (uint32_t)i] % 2 == 0
+            || is_even(p, p->code->args.v[in->arg + (uint32_t)i]);
+    return even;
+}
+
+JOT_FN uint32_t
+jot_print_pair(Printer *p, uint32_t store)
+{
+    const Inst *in = &p->code->inst.v[store], *next;
+    const uint32_t *arg = &p->code->args.v[in->arg], *then;
+    uint32_t n = in->next;
+    int64_t off;
+    while (n && !p->code->inst.v[n].live
+           && (!p->code->inst.v[n].uses || p->code->inst.v[n].in_place))
+        n = p->code->inst.v[n].next;
+    next = &p->code->inst.v[n];
+    then = &p->code->args.v[next->arg];
+    if (!n || !stores_half(p, in) || !stores_half(p, next) || next->aux != in->aux
+        || !is_even(p, arg[0]) || !jot_code_offset(p->code, arg[0], then[0], &off) || off != 1)
+        return 0;
+    jot_print_f(p, "\tjot_stp_%s(%b + %2v, %v, %v);\n",
+                jot_dtype_name((jot_DType)p->k->bufs.v[in->aux].dtype), in->aux, arg[0], arg[1],
+                then[1]);
+    return n;
 }
 
 static void
@@ -407,6 +493,17 @@ wide_text(const DeviceDialect *d, const char *name, size_t n, int dtype, int lan
     jot_text_f(out, "}\n");
 }
 
+/* stp_bf16(to, a, b), stp_f16 */
+static void
+pair_text(const DeviceDialect *d, const char *name, size_t n, Text *out)
+{
+    jot_text_f(out, "%svoid\n%.*s(%sjot_u16 *p, float a, float b)\n{\n", d->function, (int)n, name,
+               d->global);
+    jot_text_f(out, "    *(%sjot_u32 *)p = (jot_u32)jotm_f32_to_%.*s(a)\n"
+               "        | (jot_u32)jotm_f32_to_%.*s(b) << 16;\n}\n", d->global, (int)n - 8,
+               name + 8, (int)n - 8, name + 8);
+}
+
 JOT_FN bool
 jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
 {
@@ -414,6 +511,10 @@ jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out)
     int dtype, lanes;
     if (n > 4 && wide_name(name + 4, n - 4, &dtype, &lanes)) {
         wide_text(d, name, n, dtype, lanes, out);
+        return true;
+    }
+    if (n > 8 && memcmp(name, "jot_stp_", 8) == 0) {
+        pair_text(d, name, n, out);
         return true;
     }
     if (d->matrix && jot_matrix_helper(name, n, out))

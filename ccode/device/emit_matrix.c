@@ -14,6 +14,8 @@
  *
  *     k   (m, k) at k/V * far + m * V + k%V
  *     t   (m, k) at m/V * far + k * V + m%V       V: 8, of f32 4
+ *     kz  (m, k) at k/64 * far + m * 64 + (k/8 ^ m) % 8 * 8 + k%8
+ *     tz  (m, k) at m/64 * far + k * 64 + (m/8 ^ k) % 8 * 8 + m%8
  *
  * f32 is there already rounded to tf32 (contract_grid_make.c): the unit would cut its last 13 bits
  * off. Rows that follow each other lie on banks of their own: ldmatrix brings eight of them at
@@ -33,7 +35,7 @@ typedef struct {
     int done;                   /* sums that are waited for: no product */
     const char *dtype, *type;   /* "bf16"; of elements in memory */
     int m, n, k;                /* steps */
-    bool transposed[2];
+    bool transposed[2], swizzled[2];
     int far[2], row, nbytes;    /* V and bytes of an element */
 } MatrixText;
 
@@ -82,6 +84,7 @@ read_name(const char *name, size_t n, MatrixText *x)
         x->transposed[i] = eat_word(name, n, &at, "_t");
         if (!x->transposed[i] && !eat_word(name, n, &at, "_k"))
             return false;
+        x->swizzled[i] = eat_word(name, n, &at, "z");
         x->far[i] = read_int(name, n, &at);
     }
     return at == n && x->m > 0 && x->n > 0 && x->k > 0;
@@ -113,7 +116,12 @@ put_element(const MatrixText *x, int i, const char *outer, int add, Text *out)
     if (x->row == 8)
         jot_text_f(out, "jotm_%s_to_f32", x->dtype);
     jot_text_f(out, "(");
-    if (x->transposed[i])
+    if (x->swizzled[i]) {
+        const char *row = x->transposed[i] ? "k" : outer, *by = x->transposed[i] ? outer : "k";
+        int a = x->transposed[i] ? 0 : add, b = x->transposed[i] ? add : 0;
+        jot_text_f(out, "%s[(%s + %d) / 64 * %d + (%s + %d) * 64"
+                   " + ((%s + %d) / 8 ^ (%s + %d)) %% 8 * 8 + (%s + %d) %% 8])", name, by, b, x->far[i], row, a, by, b, row, a, by, b);
+    } else if (x->transposed[i])
         jot_text_f(out, "%s[(%s + %d) / %d * %d + k * %d + (%s + %d) %% %d])", name, outer, add,
                    x->row, x->far[i], x->row, outer, add, x->row);
     else
@@ -169,6 +177,8 @@ far_off(const MatrixText *x, int i, int part, int k)
 {
     int along = x->transposed[i] ? 16 / x->row * x->far[i] : 16 * x->row;
     int terms = x->transposed[i] ? 2 * x->row * x->row : 2 * x->far[i];
+    if (x->swizzled[i])
+        return x->transposed[i] ? 2048 * k : k / 4 * x->far[i] * x->nbytes + k % 4 * 32;
     return x->nbytes * (part * along + k * terms);
 }
 
@@ -231,16 +241,21 @@ put_warp(const MatrixText *x, bool half, Text *out)
 
 /* ---- by four warps ------------------------------------------------------------------------ */
 
-/* Start, and from 16 bytes to the next, as the descriptor has them, without a swizzle: along k, and
- * along m or n. */
+/* Start, and from 16 bytes to the next, as the descriptor has them: along k, and along m or n; that
+ * pieces of lines have traded places. */
 static void
 put_descriptor(const MatrixText *x, int i, Text *out)
 {
-    int far = x->far[i] * x->nbytes / 16;
+    int far = x->far[i] * x->nbytes / 16, leading = x->transposed[i] ? 8 : far;
+    int stride = x->transposed[i] ? far : 8;
+    if (x->swizzled[i]) { /* between lines of m or n; between eight lines */
+        leading = far;
+        stride = 64;
+    }
     jot_text_f(out,
                "    const jot_u64 p%d = ((jot_u64)__cvta_generic_to_shared(%s) & 0x3ffff) >> 4 | "
-               "(jot_u64)%d << 16 | (jot_u64)%d << 32;\n",
-               i, i ? "b" : "a", x->transposed[i] ? 8 : far, x->transposed[i] ? far : 8);
+               "(jot_u64)%d << 16 | (jot_u64)%d << 32%s;\n",
+               i, i ? "b" : "a", leading, stride, x->swizzled[i] ? " | (jot_u64)1 << 62" : "");
 }
 
 static void
@@ -309,6 +324,9 @@ static const MatrixHelper matrix_helpers[] = {
       "#else\n    typedef struct __align__(16) { jot_u32 v[4]; } wide;\n"
       "    wide v = {{0, 0, 0, 0}};\n"
       "    if (inside)\n        v = *(const wide *)from;\n    *(wide *)to = v;\n#endif\n}\n" },
+    /* where an element of lines of 128 bytes is, from a multiple of eight lines on */
+    { "jot_swizzled", "static __device__ __forceinline__ int\njot_swizzled(int at)\n{\n"
+      "    return at ^ (at >> 3 & 56);\n}\n" },
     MATRIX_ASM("jot_copies_group", "#if __CUDA_ARCH__ >= 800", "cp.async.commit_group"),
     /* all but the last one, or two */
     MATRIX_ASM("jot_copies_wait1", "#if __CUDA_ARCH__ >= 800", "cp.async.wait_group 1"),
@@ -368,9 +386,10 @@ jot_print_matrix(Printer *p, const Inst *in)
     if (!x.k)
         jot_text_f(p->out, "jot_wgmma_done_%d(", sums);
     else
-        jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%d_%s%d(", x.warps == 4 ? "wgmma" : "mma",
+        jot_text_f(p->out, "jot_%s_%s_%dx%dx%d_%s%s%d_%s%s%d(", x.warps == 4 ? "wgmma" : "mma",
                    jot_dtype_name((jot_DType)in->dtype), x.m, x.n, x.k, x.transposed[0] ? "t" : "k",
-                   x.far[0], x.transposed[1] ? "t" : "k", x.far[1]);
+                   x.swizzled[0] ? "z" : "", x.far[0], x.transposed[1] ? "t" : "k",
+                   x.swizzled[1] ? "z" : "", x.far[1]);
     for (int i = 0; i < sums; i++)
         jot_print_f(p, x.k || i < sums - 1 ? "&%w, " : "&%w);\n", arg[i]);
     if (x.k)
@@ -382,8 +401,10 @@ JOT_FN void
 jot_print_copy(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
-    jot_print_f(p, "jot_copy16(%b + %2w, %b + %2w, %s", in->aux >> 16, arg[0], in->aux & 0xffff,
-                arg[1], in->narg > 2 ? "" : "1");
+    bool swizzled = jot_group_swizzled(p->s, &p->k->bufs.v[in->aux >> 16]);
+    jot_print_f(p, swizzled ? "jot_copy16(%b + jot_swizzled(%w), %b + %2w, %s"
+                            : "jot_copy16(%b + %2w, %b + %2w, %s", in->aux >> 16, arg[0],
+                in->aux & 0xffff, arg[1], in->narg > 2 ? "" : "1");
     jot_print_conditions(p, in, 2, WHOLE);
     jot_text_f(p->out, ");\n");
 }

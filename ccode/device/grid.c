@@ -259,8 +259,8 @@ grid_fill(Grid *g)
     return left;
 }
 
-/* The stage that begins the next nest: the one behind which the fewest are left that could have been
- * in it; NULL: all are placed. Stores begin nests when no sum is left. */
+/* The stage that begins the next nest: the one behind which the fewest are left that could have
+ * been in it; NULL: all are placed. Stores begin nests when no sum is left. */
 static GridStage *
 grid_next(Grid *g)
 {

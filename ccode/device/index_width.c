@@ -1,5 +1,5 @@
-/* ccode/device/index_width.c - are 32 bits enough for a kernel's indices? A device multiplies and adds
- * twice as many bits in two to four instructions, and divides them in dozens.
+/* ccode/device/index_width.c - are 32 bits enough for a kernel's indices? A device multiplies and
+ * adds twice as many bits in two to four instructions, and divides them in dozens.
  *
  *     FOR i < 4096      at most 4095              LIN 1024*i + j    at most 1024 * 4095 + 1023
  *     IDIV i, 7         at most as i              IMUL i, j         at most the product

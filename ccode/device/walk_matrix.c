@@ -82,7 +82,8 @@ jot_matrix_pack(MatrixUnit x)
     jot_Scalar c;
     c.u = (uint64_t)x.m | (uint64_t)x.n << 8 | (uint64_t)x.k << 16
         | (uint64_t)x.transposed[0] << 24 |
-          (uint64_t)x.transposed[1] << 25 | (uint64_t)x.warps << 26 | (uint64_t)x.far[0] << 32 |
+          (uint64_t)x.transposed[1] << 25 | (uint64_t)x.warps << 26 |
+          (uint64_t)x.swizzled[0] << 30 | (uint64_t)x.swizzled[1] << 31 | (uint64_t)x.far[0] << 32 |
           (uint64_t)x.far[1] << 48;
     return c;
 }
@@ -97,6 +98,8 @@ jot_matrix_unit(jot_Scalar c)
     x.transposed[0] = c.u >> 24 & 1;
     x.transposed[1] = c.u >> 25 & 1;
     x.warps = (int)(c.u >> 26 & 15);
+    x.swizzled[0] = c.u >> 30 & 1;
+    x.swizzled[1] = c.u >> 31 & 1;
     x.far[0] = (int)(c.u >> 32 & 0xffff);
     x.far[1] = (int)(c.u >> 48);
     return x;
@@ -129,7 +132,15 @@ matrix_sort(const Walk *w, const Stage *st, const int *axis, int count, MatrixSt
            w->at.left[x->n[x->nn - 1]] == 2;
 }
 
-/* Rows of 16 bytes: the last dimension. */
+JOT_FN bool
+jot_group_swizzled(const Sched *s, const KBuf *buf)
+{
+    return s->warps == 4 && buf->role == BUF_GROUP && buf->rank > 3
+        && buf->layout->ext[buf->rank - 2] == 8 && buf->layout->ext[buf->rank - 1] == 8
+        && jot_dtype_nbytes((jot_DType)buf->dtype) == 2;
+}
+
+/* Rows of 16 bytes: the last dimension; or lines of eight, the last two. */
 static bool
 matrix_layout(const Walk *w, const Stage *st, const Place *p, MatrixUnit *x, int i)
 {
@@ -138,7 +149,9 @@ matrix_layout(const Walk *w, const Stage *st, const Place *p, MatrixUnit *x, int
     Ix last = w->s->ixs.v[p->at + buf->rank - 1u];
     if (buf->rank < 3 || buf->layout->ext[buf->rank - 1] != row)
         return false;
-    far = buf->layout->ext[buf->rank - 2] * row;
+    x->swizzled[i] = jot_group_swizzled(w->s, buf);
+    far = x->swizzled[i] ? 8 * row * buf->layout->ext[buf->rank - 3]
+        : buf->layout->ext[buf->rank - 2] * row;
     x->far[i] = (int)far;
     x->transposed[i] = !(jot_ix_axes(w->k->ix, last) & w->k->values.v[st->what].axes);
     return far < 1 << 16;

@@ -48,7 +48,7 @@ static const DeviceDialect cuda = {
     false,
     "(jot_i64)blockIdx.x * blockDim.x + threadIdx.x", "(jot_i64)gridDim.x * blockDim.x",
     "blockIdx.x", "gridDim.x", "(int)threadIdx.x", "__syncthreads()", "__align__(16) ",
-    "extern __shared__ __align__(16) jot_u8", 48 << 10, "__align__",
+    "extern __shared__ __align__(1024) jot_u8", 48 << 10, "__align__",
     {NULL}, true, "atomicCAS", "atomicCAS"
 };
 

@@ -148,6 +148,10 @@ JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /*
 /* A record that only devices have: the head of a loop whose steps are shared out, called `name`; all
  * lanes as one access, to or from the array `name`; an atomic, a matrix instruction, a copy, a
  * barrier; what a work-group has together. */
+/* What a device's compiler is told before a loop: it guesses by the type of the index otherwise. */
+JOT_FN void jot_print_unroll(Printer *p, const Inst *in);
+/* Two halves that lie in one word, stored as that; the second store, or 0: they are none. */
+JOT_FN uint32_t jot_print_pair(Printer *p, uint32_t store);
 /* Do 32 bits hold all indices (ccode/device/index_width.c)? */
 JOT_FN bool jot_index_narrow(const Code *code);
 JOT_FN void jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode);

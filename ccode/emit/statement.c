@@ -42,7 +42,8 @@ print_declarator(Printer *p, const Inst *in, Name name, bool constant)
     else if (in->lanes && p->d->vectors)
         jot_text_f(p->out, "jot_%sx%d ", jot_print_short(in->dtype), p->lanes);
     else
-        jot_text_f(p->out, "%s ", jot_print_is_index(in) ? jot_print_index_type(p) : jot_print_type(in->dtype));
+        jot_text_f(p->out, "%s ", jot_print_is_index(in) ? jot_print_index_type(p)
+                                                         : jot_print_type(in->dtype));
     jot_print_name(p, name);
     if (in->lanes && !p->d->vectors)
         jot_text_f(p->out, "[%d]", p->lanes);
@@ -380,6 +381,8 @@ open_block(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     const uint32_t *arg = &p->code->args.v[in->arg];
+    if (in->op == C_FOR && p->d->device)
+        jot_print_unroll(p, in);
     jot_print_indent(p);
     if (in->op == C_FOR) {
         Name name = p->name[n] = jot_print_take(p, in->name ? in->name : "i");
@@ -388,7 +391,8 @@ open_block(Printer *p, uint32_t n)
             return;
         }
         if (in->narg)
-            jot_print_f(p, "for (%s %n = %w; %n < %4w", jot_print_index_type(p), name, arg[0], name, arg[1]);
+            jot_print_f(p, "for (%s %n = %w; %n < %4w", jot_print_index_type(p), name, arg[0], name,
+                        arg[1]);
         else if (in->wide)
             jot_print_f(p, "for (jot_i64 %n = lo; %n < hi", name, name);
         else
@@ -451,7 +455,12 @@ jot_print_block(Printer *p, uint32_t block)
             break;
         case C_DECL: skip = print_register(p, n); break;
         case C_SET: print_set(p, in); break;
-        case C_STORE: print_store(p, in); break;
+        case C_STORE:
+            mark = p->d->device ? jot_print_pair(p, n) : 0;
+            if (!mark)
+                print_store(p, in);
+            n = mark ? mark : n;
+            break;
         case C_AHEAD:
             jot_print_f(p, "\tJOT_AHEAD(%b + %2w);\n", in->aux, p->code->args.v[in->arg]);
             break;
