@@ -136,7 +136,7 @@ struct IoFormat {
     bool shares;                            /* tensors may have bytes in common */
     bool (*is)(IoBytes bytes);              /* by its first bytes */
     bool (*read)(IoFile *f);                /* false: told */
-    bool (*fits)(IoOut *o);                 /* before a file is made; false: told. NULL: not written */
+    bool (*fits)(IoOut *o);                 /* before a file is made; false: told. NULL: never */
     bool (*write)(IoOut *o);
 };
 JOT_FN bool io_safetensors_is(IoBytes b);
@@ -166,6 +166,15 @@ io_little(const uint8_t *p, int n)
     while (n--)
         x = x << 8 | p[n];
     return x;
+}
+
+/* Whether this machine's numbers begin with their lowest byte, as those of most files do. */
+static inline bool
+io_is_little(void)
+{
+    const uint16_t one = 1;
+
+    return *(const uint8_t *)&one == 1;
 }
 
 static inline void

@@ -110,7 +110,8 @@ take_to(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, uint8_t *to, size_t 
     if (inflated)
         from = inflated + l->skip;
     if (t->block > 1)
-        take_blocks(io_packing(t->type), (float *)(void *)to, from, t->nbytes / (size_t)t->block_nbytes);
+        take_blocks(io_packing(t->type), (float *)(void *)to, from,
+                    t->nbytes / (size_t)t->block_nbytes);
     else if (l->strided)
         take_strided(to, from, t, l->stride, 0);
     else
@@ -229,7 +230,7 @@ static bool
 take_name(jot_Ctx *ctx, const jot_File *file, jot_Named *out, const char *name)
 {
     if (strlen(name) >= sizeof out->name) {
-        jot_raise(ctx, JOT_ERANGE, "%s: tensor %.60s...: a name of at most %d bytes asked, %d found",
+        jot_raise(ctx, JOT_ERANGE, "%s: tensor %s: a name of at most %d bytes asked, %d found",
                   file->name, name, (int)sizeof out->name - 1, (int)strlen(name));
         return false;
     }
