@@ -6,7 +6,7 @@
  *
  * The checksum is a sum of hashes of step and tensors, each of name, dtype, shape and elements: in
  * whatever order they stand, a bit that is another one anywhere is seen. The newest file that is
- * whole is where training goes on.
+ * whole is where training goes on; it is copied, as nobody sees that it is open.
  *
  * Read before: io/take.c, io/write.c. After: core.c. */
 #ifndef JOT_NO_HOST
@@ -294,7 +294,7 @@ jot_checkpoint_load(jot_Net net, jot_Trainer trainer, const char *folder)
         whole = load_whole(file, s.step[k], &why);
         if (!whole)
             load_tell(ctx, path, why, told);
-        else if (jot_file_restore(net, trainer, file, ""))
+        else if ((io_of(file)->copies = true) && jot_file_restore(net, trainer, file, ""))
             found = s.step[k];
         jot_file_close(file);
     }

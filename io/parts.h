@@ -44,6 +44,7 @@ typedef struct {
     const IoFormat *format;
     IoBytes bytes;
     void *map;                /* what munmap gets; NULL: the bytes are the caller's */
+    bool copies;              /* variables do not lie in it */
     int64_t users;            /* the caller's handle, and variables that lie in it */
     jot_Stored *tensor;
     IoLying *lying;

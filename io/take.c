@@ -186,7 +186,7 @@ jot_file_var(jot_Ctx *ctx, jot_File *file, int64_t k)
         return jot_raise(NULL, JOT_EIO, "");
     size_t nbytes = take_nbytes(t);
     jot_Ints shape = jot_ints(t->rank, t->shape);
-    if (t->block == 1 && take_aligned(t) && t->dtype != JOT_BOOL && nbytes)
+    if (t->block == 1 && take_aligned(t) && t->dtype != JOT_BOOL && nbytes && !f->copies)
         return take_borrow(ctx, f, t->dtype, shape, t->data);
     if (t->block == 1 && t->data)
         return jot_array(ctx, t->dtype, shape, t->data);
