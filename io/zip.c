@@ -186,7 +186,8 @@ io_zip_has(IoBytes b, const char *end)
 /* ---- inflating ---- */
 
 #ifdef JOT_ZLIB
-/* Up to `room` bytes of it; returns how many; *ended: it has no more, and all of it was read. */
+/* Up to `room` bytes of it; returns how many, SIZE_MAX: no memory; *ended: it has no more, and all
+ * of it was read. */
 static size_t
 zip_inflate(IoBytes from, uint8_t *to, size_t room, bool *ended)
 {
@@ -196,7 +197,7 @@ zip_inflate(IoBytes from, uint8_t *to, size_t room, bool *ended)
 
     *ended = false;
     if (rc != Z_OK)
-        return 0;
+        return SIZE_MAX;
     while (rc == Z_OK) {
         z.next_in = (Bytef *)(uintptr_t)(from.p + at);
         z.avail_in = from.n - at > 1 << 30 ? 1 << 30 : (uInt)(from.n - at);
@@ -222,6 +223,10 @@ io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l,
     size_t n = zip_inflate(from, to, l->inflated, &ended);
     uLong crc = crc32(0, NULL, 0);
 
+    if (n == SIZE_MAX) {
+        jot_raise(ctx, JOT_EMEM, "%s: tensor %s: no memory to inflate it", f->name, t->name);
+        return false;
+    }
     for (size_t at = 0; at < n; at += 1 << 30)
         crc = crc32(crc, (Bytef *)to + at, n - at > 1 << 30 ? 1 << 30 : (uInt)(n - at));
     if (n == l->inflated && ended && crc == l->crc)
@@ -236,8 +241,11 @@ size_t
 io_inflate_begin(IoFile *f, const IoEntry *e, void *to, size_t room)
 {
     bool ended;
+    size_t n = zip_inflate((IoBytes){f->bytes.p + e->offset, e->nbytes}, to, room, &ended);
 
-    return zip_inflate((IoBytes){f->bytes.p + e->offset, e->nbytes}, to, room, &ended);
+    if (n == SIZE_MAX)
+        io_fail(f, JOT_EMEM, "entry %.100s: no memory to inflate it", e->name);
+    return n == SIZE_MAX ? 0 : n;
 }
 #else
 bool
