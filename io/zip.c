@@ -90,16 +90,16 @@ zip_wide(const uint8_t *p, size_t n, uint64_t *value[3])
     return true;
 }
 
-/* Where the entry's bytes begin. */
+/* Where the entry's bytes begin, of which there are nbytes before the directory. */
 static bool
-zip_begin(const IoFile *f, const ZipDirectory *d, uint64_t local, IoEntry *e)
+zip_begin(const IoFile *f, const ZipDirectory *d, uint64_t local, uint64_t nbytes, IoEntry *e)
 {
     const uint8_t *p = f->bytes.p + local;
 
     if (local > d->offset || d->offset - local < ZIP_LOCAL || memcmp(p, "PK\3\4", 4))
         return false;
     e->offset = local + ZIP_LOCAL + io_little(p + 26, 2) + io_little(p + 28, 2);
-    return e->offset <= d->offset && e->nbytes <= d->offset - e->offset;
+    return e->offset <= d->offset && nbytes <= d->offset - e->offset;
 }
 
 /* The entry whose record is at p, with n bytes up to the directory's end; returns the record's
@@ -128,11 +128,12 @@ zip_entry(IoFile *f, const ZipDirectory *d, const uint8_t *p, size_t n, IoEntry 
     e->inflated = (size_t)inflated;
     e->deflated = method == 8;
     e->crc = (uint32_t)io_little(p + 16, 4);
-    if (!zip_begin(f, d, local, e))
+    if (!zip_begin(f, d, local, nbytes, e))
         return io_fail(f, JOT_EIO, "entry %.100s: byte %llu: %llu bytes asked, before byte %llu",
                        e->name, (unsigned long long)local, (unsigned long long)nbytes,
                        (unsigned long long)d->offset);
-    if (e->deflated ? inflated / ZIP_MOST > nbytes : inflated != nbytes)
+    if (inflated > SIZE_MAX / 2 || (e->deflated ? inflated / ZIP_MOST > nbytes
+                                                : inflated != nbytes))
         return io_fail(f, JOT_EIO, "entry %.100s: byte %llu: %llu bytes cannot become %llu",
                        e->name, (unsigned long long)e->offset, (unsigned long long)nbytes,
                        (unsigned long long)inflated);
