@@ -217,7 +217,7 @@ zip_inflate(IoBytes from, uint8_t *to, size_t room, bool *ended)
 }
 
 bool
-io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l, void *to)
+io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLayout *l, void *to)
 {
     bool ended;
     IoBytes from = {f->bytes.p + t->offset, t->nbytes};
@@ -250,7 +250,7 @@ io_inflate_begin(IoFile *f, const IoEntry *e, void *to, size_t room)
 }
 #else
 bool
-io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l, void *to)
+io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLayout *l, void *to)
 {
     (void)l, (void)to;
     jot_raise(ctx, JOT_EIO, "%s: tensor %s: %s", f->name, t->name, jot_file_can("deflate"));
