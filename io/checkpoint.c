@@ -199,6 +199,21 @@ save_named(jot_Ctx *ctx, const jot_Named *named, int n, const char *path, int64_
     return jot_file_write(ctx, path, named, n, &how);
 }
 
+/* Makes it, if it is not there; a new one is synced with the folder that it is in. */
+static bool
+save_folder(jot_Ctx *ctx, const char *folder)
+{
+    char *path = malloc(strlen(folder) + 1);
+    bool made = path && !mkdir(folder, 0777), fine = made || (path && errno == EEXIST);
+
+    if (!fine)
+        jot_raise(ctx, path ? JOT_EIO : JOT_EMEM, "%s: %s", folder, strerror(errno));
+    if (made)
+        io_sync_folder(strcpy(path, folder));
+    free(path);
+    return fine;
+}
+
 /* All but the step that was saved now and the newest keep - 1 others go. */
 static void
 save_prune(const Steps *s, const char *folder, int64_t step, int keep)
@@ -227,12 +242,8 @@ jot_checkpoint_save(jot_Net net, jot_Trainer trainer, const char *folder, int64_
     bool fine = n > 0 && named;
     if (!named)
         jot_raise(ctx, JOT_EMEM, "checkpoint_save: no memory for %d tensors", n);
-    fine = fine && jot_net_state(net, trainer, named, n) == n;
-    if (fine && mkdir(folder, 0777) && errno != EEXIST) {
-        jot_raise(ctx, JOT_EIO, "%s: %s", folder, strerror(errno));
-        fine = false;
-    }
-    fine = fine && steps_list(ctx, folder, true, &s)
+    fine = fine && jot_net_state(net, trainer, named, n) == n && save_folder(ctx, folder)
+        && steps_list(ctx, folder, true, &s)
         && save_named(ctx, named, n, steps_step(&s, folder, step), step);
     if (fine)
         save_prune(&s, folder, step, keep ? keep : CHECKPOINT_KEEP);

@@ -130,8 +130,8 @@ write_evaluate(IoOut *o)
 
 /* The folder of this file, whose name is cut off. Not every file system can: what was written is
  * there and whole all the same. */
-static void
-sync_folder(char *path)
+void
+io_sync_folder(char *path)
 {
     char *end = strrchr(path, '/');
 
@@ -185,7 +185,7 @@ out_finish(IoOut *o, const char *path)
     if (fine && rename(o->temporary, path))
         fine = out_failed(o, "rename");
     if (fine)
-        sync_folder(o->temporary);
+        io_sync_folder(o->temporary);
     return fine;
 }
 
