@@ -23,6 +23,7 @@ enum { BATCH = 8, IN = 6, MANY = 64, ROOM = 1 << 14 };
 static long room = -1;    /* bytes that the disk has room for; -1: any number */
 static size_t at_once;    /* of one write; 0: all */
 static int fails_in;      /* fsync and rename: the n-th of them; 0: none */
+static char synced[16];   /* what was, 'f' for a file, 'd' for a folder, 'r' for a renaming */
 
 ssize_t
 write(int fd, const void *p, size_t n)
@@ -46,15 +47,26 @@ fails(void)
     return fails_in && --fails_in == 0;
 }
 
+static void
+note(char what)
+{
+    size_t n = strlen(synced);
+    if (n + 1 < sizeof synced)
+        synced[n] = what;
+}
+
 int
 fsync(int fd)
 {
+    struct stat s;
+    note(!fstat(fd, &s) && S_ISDIR(s.st_mode) ? 'd' : 'f');
     return fails() ? -1 : (int)syscall(SYS_fsync, fd);
 }
 
 int
 rename(const char *from, const char *to)
 {
+    note('r');
     return fails() ? -1 : (int)syscall(SYS_renameat2, -100, from, -100, to, 0);
 }
 
@@ -221,7 +233,9 @@ test_resume(const char *backend)
     CHECK(load(&r, folder) == -1 && !jot_error(r.c), "there is nothing: %s", jot_message(r.c));
     steps(&r, 3);
     bytes_of(&r, half);
+    memset(synced, 0, sizeof synced);
     CHECK(save(&r, folder, 3, 0), "%s", jot_message(r.c));
+    CHECK(!strcmp(synced, "dfrd"), "%s", synced); /* the folder is new */
     CHECK(same(&r, half), "saving changed something");
     steps(&r, 4);
     bytes_of(&r, straight);

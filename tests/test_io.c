@@ -137,7 +137,9 @@ test_gguf_values(jot_File *f)
     CHECK(jot_meta_int(f, "yes", 0) == 1 && jot_meta(f, "yes")->kind == JOT_META_BOOL, "yes");
     CHECK(jot_meta_int(f, "none", 9) == 9 && jot_meta_int(f, "name", 8) == 8, "none");
     CHECK(jot_meta_int(f, "big", 0) == -((int64_t)1 << 40), "big");
-    CHECK(jot_meta_int(f, "small", 0) == 200, "small");
+    CHECK(jot_meta_int(f, "small", 0) == 200 && jot_meta_int(f, "i8", 0) == -5, "8 bits");
+    CHECK(jot_meta_int(f, "u16", 0) == 65535 && jot_meta_int(f, "i16", 0) == -300, "16 bits");
+    CHECK(jot_meta_int(f, "u64", 0) == INT64_MIN + 1 && jot_meta_float(f, "f64", 0) == 0.1, "64");
     CHECK(name.n == 3 && !memcmp(name.p, "h\303\251", 3) && !jot_meta_text(f, "eps").p, "name");
     CHECK(tokens && tokens->list && tokens->kind == JOT_META_TEXT && tokens->count == 3
           && tokens->texts[1].n == 2 && !memcmp(tokens->texts[1].p, "bb", 2) && !tokens->texts[2].n,
@@ -151,6 +153,10 @@ test_gguf_values(jot_File *f)
 static void
 test_gguf(void)
 {
+    static const struct { const char *name; const float *want; size_t n; } packed[] = {
+        {"Q8_0", ref_io_q8_0, 64}, {"Q4_0", ref_io_q4_0, 64}, {"Q4_K", ref_io_q4_k, 256},
+        {"Q6_K", ref_io_q6_k, 256},
+    };
     jot_File *f = opened("gguf", "gguf");
     float x[256];
 
@@ -161,18 +167,13 @@ test_gguf(void)
     SHAPED(f, "i32", JOT_I32, 3);
     SHAPED(f, "Q8_0", JOT_F32, 2, 32);
     SHAPED(f, "Q4_0", JOT_F32, 2, 32);
-    for (int kind = 0; kind < 2; kind++) {
-        const float *want = kind ? ref_io_q6_k : ref_io_q4_k;
-        CHECK(jot_file_copy(c, f, jot_file_find(f, kind ? "Q6_K" : "Q4_K"), x, sizeof x), "copy");
-        for (int k = 0; k < 256; k++)
-            CHECK(x[k] == want[k], "%d[%d]: %g, not %g", kind, k, (double)x[k], (double)want[k]);
+    for (size_t kind = 0; kind < sizeof packed / sizeof *packed; kind++) {
+        int64_t at = jot_file_find(f, packed[kind].name);
+        CHECK(jot_file_copy(c, f, at, x, 4 * packed[kind].n), "%s", jot_message(c));
+        for (size_t k = 0; k < packed[kind].n; k++)
+            CHECK(x[k] == packed[kind].want[k], "%s[%zu]: %g, not %g", packed[kind].name, k,
+                  (double)x[k], (double)packed[kind].want[k]);
     }
-    jot_file_copy(c, f, jot_file_find(f, "Q8_0"), x, 256);
-    for (int k = 0; k < 64; k++)
-        CHECK(fabs((double)x[k] - io_value(k)) < 0.012, "q8_0[%d]", k);
-    jot_file_copy(c, f, jot_file_find(f, "Q4_0"), x, 256);
-    for (int k = 0; k < 64; k++)
-        CHECK(fabs((double)x[k] - io_value(k)) < 0.36, "q4_0[%d] %g", k, (double)x[k]);
     int64_t q5 = jot_file_find(f, "Q5_K"), q8 = jot_file_find(f, "Q8_0");
     RAISED(c, jot_ok(jot_file_var(c, f, q5)), JOT_EDTYPE, "Q5_K");
     jot_Var b = jot_file_blocks(c, f, q5), b8 = jot_file_blocks(c, f, q8);
@@ -395,6 +396,30 @@ test_write_gguf(void)
     CHECK(access(io_path("y.gguf"), F_OK), "it is there");
 }
 
+/* Scales of Q8_0 are halves: the nearest ones, small ones too. */
+static void
+test_write_scales(void)
+{
+    float x[2 * 32], back[2 * 32];
+    jot_Writing how = {.q8_0 = true};
+
+    for (int e = -26; e < 15; e++)
+        for (int part = 0; part < 5; part++) {
+            double d = ldexp(1 + part * 0.2498, e), step = ldexp(1, e < -14 ? -24 : e - 10);
+            for (int k = 0; k < 64; k++)
+                x[k] = (float)(127 * d * (k < 32 ? 1 : -1));
+            jot_push(c);
+            jot_Named t = {"x", jot_array(c, JOT_F32, JOT_SHAPE(2, 32), x)};
+            CHECK(jot_file_write(c, io_path("s.gguf"), &t, 1, &how), "%s", jot_message(c));
+            jot_File *f = jot_file_open(io_path("s.gguf"));
+            CHECK(jot_file_copy(c, f, 0, back, sizeof back), "%s", jot_message(c));
+            jot_file_close(f);
+            jot_pop(c);
+            CHECK(fabs((double)back[0] / 127 - d) <= step / 2 * 1.0001 && back[32] == -back[0],
+                  "%g: %g", d, (double)back[0] / 127);
+        }
+}
+
 static void
 test_write_refused(void)
 {
@@ -468,6 +493,7 @@ main(int argc, char **argv)
     test_net();
     test_write();
     test_write_gguf();
+    test_write_scales();
     test_write_refused();
     test_write_link();
     CHECK(!jot_error(c), "%s", jot_message(c));

@@ -3,6 +3,7 @@
  * nothing is left of a file that was refused.
  *
  * Guards: io/file.c io/safetensors.c io/npy.c io/zip.c io/gguf.c io/pickle.c io/torch.c */
+#include <sys/mman.h>
 #include "tests/io_files.h"
 
 static jot_Ctx *c;
@@ -94,6 +95,7 @@ test_wrong(void)
     WRONG("npy", "(2, 3)", "(2; 3)", "an extent");
     WRONG_BYTE("npy", 8, "\xff\xff", "a header of npy 1 to 3");
     WRONG_BYTE("npy", 6, "\x09", "a header of npy 1 to 3");
+    WRONG_BYTE("npy", 6, "\0", "a header of npy 1 to 3");
     WRONG("npz", "PK\5\6", "PK\5\5", "zip's directory");
     WRONG("npz", "PK\1\2", "PK\1\1", "no record of zip's directory");
     WRONG("npz", "PK\1\2\x2d\3\x2d\0\0", "PK\1\2\x2d\3\x2d\0\1", "encrypted, method 0 found");
@@ -126,6 +128,31 @@ test_wrong(void)
     CHECK(f->status == JOT_EIO && strstr(f->message, "a folder found"), "%s", f->message);
     jot_file_close(f);
     jot_file_close(NULL);
+}
+
+/* Every file that ends before its end is refused, but for bytes that only fill it up (GGUF) or that
+ * nobody knows the size of (NumPy's texts); nothing is read behind its end, where there is no
+ * memory. */
+static void
+test_cut_off(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (8192 + page - 1) / page * page;
+    uint8_t *p = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    CHECK(p != MAP_FAILED && !mprotect(p + room, page, PROT_NONE), "mmap");
+    for (int r = 0; r < REF_FILES; r++) {
+        const char *name = ref_files[r].name;
+        size_t n = ref_files[r].n, filled = !strcmp(name, "gguf") ? 32 : 1;
+        filled = !strcmp(name, "npy_text") ? 17 : filled;
+        for (size_t k = 0; k < n && ref_can(&ref_files[r]); k++) {
+            uint8_t *at = p + room - k;
+            memcpy(at, ref_files[r].p, k);
+            jot_File *f = jot_file_memory("F", at, k);
+            CHECK(f->status || k > n - filled, "%s: %zu of %zu bytes", name, k, n);
+            jot_file_close(f);
+        }
+    }
+    munmap(p, room + page);
 }
 
 /* A pickle by hand, behind its first opcode. */
@@ -217,6 +244,7 @@ main(void)
     }
     test_wrong();
     test_wrong_pickle();
+    test_cut_off();
     CHECK(!jot_error(c), "%s", jot_message(c));
     jot_close(c);
     return DONE();

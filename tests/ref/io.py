@@ -48,6 +48,9 @@ def blocks(kind, rows, size, halves):  # drawn bytes, their f16 factors small an
     return raw, gguf.quants.dequantize(raw, kind)
 
 
+X = values(2, 32)
+Q8 = gguf.quants.dequantize(gguf.quants.quantize(X, Q.Q8_0), Q.Q8_0)
+Q4 = gguf.quants.dequantize(gguf.quants.quantize(X, Q.Q4_0), Q.Q4_0)
 Q4K = blocks(Q.Q4_K, 1, 144, [(0, 0x2c01), (2, 0x2802)])
 Q6K = blocks(Q.Q6_K, 1, 210, [(208, 0xa403)])
 
@@ -64,8 +67,13 @@ def of_gguf():
     w.add_array('kinds', [1, -2, 3])
     w.add_int64('big', -2 ** 40)
     w.add_uint8('small', 200)
+    w.add_int8('i8', -5)
+    w.add_uint16('u16', 65535)
+    w.add_int16('i16', -300)
+    w.add_uint64('u64', 2 ** 63 + 1)
+    w.add_float64('f64', 0.1)
     w.add_array('nest', [[1, 2], [3]])
-    x = values(2, 32)
+    x = X
     w.add_tensor('f32', x)
     w.add_tensor('f16', x.astype('f2'))
     w.add_tensor('i32', np.arange(3, dtype='i4'))
@@ -144,7 +152,7 @@ def make():
           ' * tests/ref/io.py. */\n#ifndef REF_IO_H\n#define REF_IO_H\n#include <stdint.h>\n')
     for name, data in files():
         emit('uint8_t', 'io_' + name, [str(b) for b in data])
-    for name, x in ('q4_k', Q4K[1]), ('q6_k', Q6K[1]):
+    for name, x in ('q8_0', Q8), ('q4_0', Q4), ('q4_k', Q4K[1]), ('q6_k', Q6K[1]):
         emit('float', 'io_' + name, [f'{float(v)!r}f' for v in x.reshape(-1)])
     print('#endif')
 
