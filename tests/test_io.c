@@ -344,6 +344,10 @@ test_write(void)
     float x[6];
     for (int k = 0; k < 6; k++)
         x[k] = (float)io_value(k);
+    CHECK(jot_file_write(c, io_path("empty.gguf"), NULL, 0, NULL), "%s", jot_message(c));
+    jot_File *empty = jot_file_open(io_path("empty.gguf"));
+    CHECK(!empty->status && !empty->count && jot_file_find(empty, "") == -1, "%s", empty->message);
+    jot_file_close(empty);
     one = (jot_Named){"", jot_array(c, JOT_F32, JOT_SHAPE(2, 3), x)};
     CHECK(jot_file_write(c, io_path("same"), &one, 1, &(jot_Writing){.format = "npy"}), "npy");
     uint8_t bytes[sizeof ref_io_npy + 1];
@@ -466,6 +470,7 @@ test_write_link(void)
     int n = written(t);
 
     CHECK(n && jot_file_write(c, io_path("real.npy"), t, 1, NULL), "%s", jot_message(c));
+    remove(io_path("link.npy"));
     CHECK(!chmod(io_path("real.npy"), 0640) && !symlink("real.npy", io_path("link.npy")), "link");
     CHECK(jot_file_write(c, io_path("link.npy"), &t[1], 1, NULL), "%s", jot_message(c));
     CHECK(!lstat(io_path("link.npy"), &s) && S_ISLNK(s.st_mode), "no link any more");

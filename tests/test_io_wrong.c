@@ -137,7 +137,8 @@ static void
 test_cut_off(void)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), room = (8192 + page - 1) / page * page;
-    uint8_t *p = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    uint8_t *p = mmap(NULL, room + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+                      0);
 
     CHECK(p != MAP_FAILED && !mprotect(p + room, page, PROT_NONE), "mmap");
     for (int r = 0; r < REF_FILES; r++) {
@@ -209,6 +210,12 @@ test_wrong_pickle(void)
     memset(named + 6, 'k', 2000);
     memcpy(named + 2006, "K\1s.", 4);
     wrong_pickle(named, 2010, "a name of at most 1023 bytes");
+    memcpy(named, "}X\xe8\3\0\0", 6); /* one of 1000, of a list of 900 numbers */
+    memcpy(named + 1006, "](", 2);
+    for (int k = 0; k < 900; k++)
+        memcpy(named + 1008 + 2 * k, "K\1", 2);
+    memcpy(named + 2808, "es.", 3);
+    wrong_pickle(named, 2811, "more memory than 64 times its");
 }
 
 /* A name that jot_Named has no room for. */
