@@ -433,7 +433,7 @@ export_function(Export *e)
         Text t = {NULL, name, 0, sizeof name};
 
         jot_text_f(&t, "s%u", i + 1);
-        export_scalars(e, name, e->f->bind.code[i], (uint32_t)plan->codes.v[i].spec->scalars);
+        export_scalars(e, name, e->f->bind.code[i]->scalar, (uint32_t)plan->codes.v[i].spec->scalars);
     }
     jot_text_f(&e->t, "    (void)a, (void)buf, (void)s;\n");
     for (i = 0; i < e->f->ninputs; i++)
