@@ -125,7 +125,7 @@ jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
 
 /* Is user code number k of a plan, or a branch or loop in the form that it was planned in, this? */
 static bool
-plan_same_one(jot_Ctx *ctx, const Plan *p, uint32_t k, const CodeSpec *code)
+plan_same_one(const Plan *p, uint32_t k, const CodeSpec *code)
 {
     const CodeSpec *own = p->codes.v[k].spec;
     uint32_t i;
@@ -134,7 +134,7 @@ plan_same_one(jot_Ctx *ctx, const Plan *p, uint32_t k, const CodeSpec *code)
         return jot_code_same(own, code) && !own->flow == !code->flow;
     for (i = 0; p->flows.v[i].code != k; i++)
         ;
-    return jot_code_same(own, code) && jot_flow_same_form(ctx, p->flows.v[i].form, code->flow->form);
+    return jot_code_same(own, code) && jot_flow_same(p->flows.v[i].form, code->flow->form);
 }
 
 static bool
@@ -143,7 +143,7 @@ plan_same_code(jot_Ctx *ctx, const Plan *p, const Selection *s)
     uint32_t i;
 
     for (i = 0; i < p->codes.n; i++)
-        if (!plan_same_one(ctx, p, i, jot_node(ctx, s->list.v[p->codes.v[i].pos])->code))
+        if (!plan_same_one(p, i, jot_node(ctx, s->list.v[p->codes.v[i].pos])->code))
             return false;
     return true;
 }

@@ -124,7 +124,7 @@ typedef struct Plan Plan;
 /* A branch or loop: plans of its bodies, which run in the memory of its step (plan/flow/). */
 typedef struct {
     uint32_t code;         /* number in plan.codes */
-    const struct FlowForm *form;
+    struct FlowForm *form;
     Plan *part[2];         /* per body; NULL: there is none */
     uint32_t *input[2];    /* ... per variable that is a LEAF: the input whose hole it is */
     size_t *place;         /* in that memory: of other places of outputs, of slices that are copied */

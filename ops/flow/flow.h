@@ -44,6 +44,7 @@ struct FlowForm {
     FlowPart part[FLOW_BODIES];
     Vec(uint32_t) key;     /* the structure of the bodies, as plan/key.c has it */
     uint64_t hash;
+    Vec(CodeSpec *) codes; /* user code in them, which their nodes hold */
 };
 
 typedef struct Flow {

@@ -144,6 +144,7 @@ form_free(jot_Ctx *ctx, FlowForm *form)
         jot_list_free(ctx, &p->list);
     }
     jot_vec_free(&ctx->mem, form->key);
+    jot_vec_free(&ctx->mem, form->codes);
     jot_mem_free(&ctx->mem, form, sizeof *form);
 }
 

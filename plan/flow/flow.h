@@ -32,9 +32,8 @@ struct FlowRun {
 };
 
 /* ---- plan/flow/form.c ---- */
-/* As jot_code_same, of branches and loops in their forms at hand. */
-JOT_FN bool jot_flow_same(jot_Ctx *ctx, const CodeSpec *a, const CodeSpec *b);
-JOT_FN bool jot_flow_same_form(jot_Ctx *ctx, const FlowForm *a, const FlowForm *b);
+/* May a plan of one be used for the other? */
+JOT_FN bool jot_flow_same(const FlowForm *a, const FlowForm *b);
 
 /* ---- plan/flow/make.c ---- */
 /* The step of user code number `number`, but for its arguments: inputs, outputs, own memory. */

@@ -57,6 +57,30 @@ form_key(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form)
     return true;
 }
 
+/* User code in the bodies, and behind it that of bodies in them. */
+static bool
+form_codes(jot_Ctx *ctx, FlowForm *form)
+{
+    uint32_t i, k;
+    int b;
+
+    for (b = 0; b < FLOW_BODIES; b++)
+        for (i = 0; i < form->part[b].list.n; i++) {
+            const Node *n = jot_node(ctx, form->part[b].list.v[i]);
+            const FlowForm *within;
+
+            if (n->kind != NODE_CODE && n->kind != NODE_MAP)
+                continue;
+            if (!n->code->flow && !jot_vec_add(ctx, form->codes, n->code, "flow"))
+                return false;
+            within = n->code->flow ? n->code->flow->form : NULL;
+            for (k = 0; within && k < within->codes.n; k++)
+                if (!jot_vec_add(ctx, form->codes, within->codes.v[k], "flow"))
+                    return false;
+        }
+    return true;
+}
+
 static bool
 form_settle(jot_Ctx *ctx, const CodeSpec *s, const uint64_t want[4])
 {
@@ -67,7 +91,8 @@ form_settle(jot_Ctx *ctx, const CodeSpec *s, const uint64_t want[4])
     for (b = 0; b < FLOW_BODIES && form; b++)
         if (!jot_flow_settle(ctx, &form->part[b].list))
             return false;
-    return form && (form->key.n || !ctx->backend->compile || form_key(ctx, s, form));
+    return form && (form->key.n || !ctx->backend->compile
+                    || (form_codes(ctx, form) && form_key(ctx, s, form)));
 }
 
 /* Several nodes may be of one spec: what one of them wants all have. */
@@ -105,41 +130,16 @@ jot_flow_settle(jot_Ctx *ctx, const NodeList *list)
     return ok;
 }
 
-/* User code within is compared by what it is, as plans do: its hash is all that the words have. */
-static bool
-form_same_part(jot_Ctx *ctx, const FlowPart *a, const FlowPart *b)
+/* User code within, of bodies in bodies too, is compared by what it is, as plans do: its hash is all
+ * that the words have. */
+JOT_FN bool
+jot_flow_same(const FlowForm *a, const FlowForm *b)
 {
     uint32_t i;
+    bool same = a == b || (a->key.n == b->key.n && a->codes.n == b->codes.n
+                           && !memcmp(a->key.v, b->key.v, a->key.n * sizeof *a->key.v));
 
-    for (i = 0; i < a->list.n; i++) {
-        const Node *m = jot_node(ctx, a->list.v[i]), *n = jot_node(ctx, b->list.v[i]);
-
-        if ((m->kind == NODE_CODE || m->kind == NODE_MAP) && !jot_flow_same(ctx, m->code, n->code))
-            return false;
-    }
-    return true;
-}
-
-JOT_FN bool
-jot_flow_same_form(jot_Ctx *ctx, const FlowForm *a, const FlowForm *b)
-{
-    int k;
-
-    if (a == b)
-        return true;
-    if (a->hash != b->hash || a->key.n != b->key.n
-        || memcmp(a->key.v, b->key.v, a->key.n * sizeof *a->key.v))
-        return false;
-    for (k = 0; k < FLOW_BODIES; k++)
-        if (!form_same_part(ctx, &a->part[k], &b->part[k]))
-            return false;
-    return true;
-}
-
-JOT_FN bool
-jot_flow_same(jot_Ctx *ctx, const CodeSpec *a, const CodeSpec *b)
-{
-    if (!jot_code_same(a, b) || !a->flow != !b->flow)
-        return false;
-    return !a->flow || jot_flow_same_form(ctx, a->flow->form, b->flow->form);
+    for (i = 0; i < a->codes.n && same; i++)
+        same = jot_code_same(a->codes.v[i], b->codes.v[i]);
+    return same;
 }

@@ -90,7 +90,7 @@ flow_places(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s)
 static bool
 flow_part(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s, int body, const char *dialect)
 {
-    FlowPart *p = &s->flow->form->part[body];
+    FlowPart *p = &flow->form->part[body];
     Selection part = {.roots = p->root, .list = p->list, .asked = p->asked};
     Plan *plan;
     uint32_t i;
@@ -102,6 +102,8 @@ flow_part(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s, int body, const char 
     if (!plan)
         return false;
     plan->dialect = dialect;
+    if (!jot_flow_settle(ctx, &p->list)) /* what another part wanted last of those in it is no more */
+        return false;
     jot_graph_number(ctx, &p->list);
     jot_flow_lend(ctx, s->flow, p, NULL);
     ok = jot_plan_make(ctx, &part, plan);
@@ -131,15 +133,17 @@ static bool
 flow_plan(jot_Ctx *ctx, Plan *plan, uint32_t code, const CodeSpec *s, uint32_t *words)
 {
     PlanFlow *flow = jot_vec_push(&ctx->mem, plan->flows);
+    FlowForm *form = s->flow->form;
     int b;
 
     if (ctx->mem.failed)
         return false;
     flow->code = code;
-    flow->form = s->flow->form;
+    flow->form = form;
     for (b = 0; b < FLOW_BODIES; b++)
         if (!flow_part(ctx, flow, s, b, plan->dialect))
             return false;
+    s->flow->form = form;
     if (!flow_places(ctx, flow, s))
         return false;
     flow_words(flow, s, words);
