@@ -159,8 +159,9 @@ jot_flow_build(FlowMake *m, int body, jot_BodyFn *fn, void *user, int from, int 
 
 /* ---- what is read from outside -------------------------------------------------------------- */
 
-/* STANDS: on a hole. INSIDE: cheap: made again in each body. NEEDED: for a result. */
-enum { BODY_STANDS = 1, BODY_INSIDE = 2, BODY_NEEDED = 4 };
+/* STANDS: on a hole. INSIDE: cheap: made again in each body. NEEDED: for a result. NAMED: by a
+ * handle, from before. */
+enum { BODY_STANDS = 1, BODY_INSIDE = 2, BODY_NEEDED = 4, BODY_NAMED = 8 };
 
 typedef struct {
     FlowMake *m;
@@ -209,7 +210,9 @@ body_look(Body *b, uint32_t at)
     if (n->kind == NODE_EW || n->kind == NODE_MAP)
         cheap = of && sum < (double)n->nelem;
     if (n->kind == NODE_ALIAS)
-        cheap = of;
+        cheap = of && !(n->flags & NODE_STOP_FUSE);
+    if (b->state[at] & BODY_NAMED && (double)n->nelem <= sum)
+        cheap = false; /* its gradient may be asked for */
     if (cheap && !(b->state[at] & BODY_STANDS)) {
         b->state[at] |= BODY_INSIDE;
         b->weight[at] = n->kind == NODE_CONST || n->kind == NODE_IOTA ? 0 : sum;
@@ -270,6 +273,34 @@ body_capture(Body *b, uint32_t at)
     return true;
 }
 
+/* Variables that were there before, maps too, unless they are larger than what they are made of. */
+static void
+body_names(Body *b)
+{
+    jot_Ctx *ctx = b->m->ctx;
+    uint32_t i;
+
+    for (i = 1; i < ctx->slots.n; i++) {
+        const Node *n = ctx->slots.v[i].node ? jot_node(ctx, ctx->slots.v[i].node) : NULL;
+
+        if (n && n->mark == ctx->walk && n->born <= b->m->born && n->kind != NODE_CONST)
+            b->state[n->at] |= BODY_NAMED;
+    }
+}
+
+/* What is made again inside is not known to stand for what it was outside: gradients by that, and by
+ * what it was simplified past, are refused. */
+static void
+body_lose(const Body *b, NodeId id)
+{
+    const Node *n = jot_node(b->m->ctx, id);
+
+    if (n->born <= b->m->born && n->kind != NODE_CONST && n->kind != NODE_IOTA)
+        jot_past_lost(b->m->ctx, id, PASSED_LOST);
+    else
+        jot_past_lose(b->m->ctx, n->past);
+}
+
 /* Does the node read anything that is another node inside? */
 static bool
 body_moved(const Body *b, const Node *n)
@@ -300,8 +331,11 @@ body_again(Body *b)
                    && !(b->to[at] = jot_node_again(ctx, b->order.v[at], b->to))) {
             return false;
         }
-        if (b->to[at] != b->order.v[at])
-            jot_node_ref(ctx, b->to[at]);
+        if (b->to[at] == b->order.v[at])
+            continue;
+        jot_node_ref(ctx, b->to[at]);
+        if (b->state[at] & (BODY_STANDS | BODY_INSIDE))
+            body_lose(b, b->order.v[at]);
     }
     return true;
 }
@@ -351,6 +385,7 @@ body_open(Body *b)
     for (k = m->flow.lead; k < m->n; k++)
         if (jot_node(m->ctx, m->hole[k])->mark == m->ctx->walk)
             b->state[body_at(b, m->hole[k])] |= BODY_STANDS;
+    body_names(b);
     for (at = 0; at < b->order.n; at++)
         body_look(b, at);
     while (n-- > 0)
