@@ -433,6 +433,8 @@ grad_of_node(Grad *g, uint32_t at)
         g->list.v[from - 1].node = d;
         g->list.v[from - 1].part.nelem = 0;
         g->list.v[from - 1].next = 0;
+        if (from <= g->nheld) /* what stood there is held; other walks may follow */
+            jot_grad_hold(g, d);
     }
     if (!passes)
         return;
