@@ -127,7 +127,7 @@ typedef struct {
     struct FlowForm *form;
     Plan *part[2];         /* per body; NULL: there is none */
     uint32_t *input[2];    /* ... per variable that is a LEAF: the input whose hole it is */
-    size_t *place;         /* in that memory: of other places of outputs, of slices that are copied */
+    size_t *place;         /* in that memory: other places of carries, slices that are copied */
     size_t nplaces, test, nbytes; /* ... of the test's result; in all */
     uint32_t words;        /* where its own begin in PlanBind.flows */
 } PlanFlow;

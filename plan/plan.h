@@ -44,8 +44,8 @@ JOT_FN void jot_plan_close(jot_Ctx *ctx);
 /* plan/flow/form.c. Branches and loops of a list in the forms that this one wants; the list's
  * numbers are those of the last walk, before and after. */
 JOT_FN bool jot_flow_settle(jot_Ctx *ctx, const NodeList *list);
-/* plan/flow/interp.c. One of them, interpreted: in has the elements of its inputs; out, NULLs, takes
- * those that its form wants. False: failed; the context may have no reason yet. */
+/* plan/flow/interp.c. One of them, interpreted: in has the elements of its inputs; out, NULLs,
+ * takes those that its form wants. False: failed; the context may have no reason yet. */
 JOT_FN bool jot_flow_interp(jot_Ctx *ctx, const struct CodeSpec *spec, unsigned char *const *in,
                             Buffer **out);
 

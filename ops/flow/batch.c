@@ -22,7 +22,7 @@ typedef struct {
     const Flow *flow;
     bool each[FLOW_MOST];     /* per input: of each example */
     NodeId hole[FLOW_MOST];   /* ... what stands for it now, once it is an input */
-} Batch;
+} FlowBatch;
 
 /* id, whose axes 0 and 1 change places. */
 static NodeId
@@ -46,7 +46,7 @@ batch_swap(jot_Ctx *ctx, NodeId id)
 
 /* A variable as (examples, ...), the same for all. */
 static jot_Var
-batch_spread(Batch *b, jot_Var x)
+batch_spread(FlowBatch *b, jot_Var x)
 {
     int64_t ext[JOT_MAX_RANK + 1] = {b->v->n}, dims[JOT_MAX_RANK];
     jot_Ints shape = jot_shape(x);
@@ -63,7 +63,7 @@ batch_spread(Batch *b, jot_Var x)
 
 /* The results of a body, of all examples. */
 static bool
-batch_body(Batch *b, int body, jot_Var *out)
+batch_body(FlowBatch *b, int body, jot_Var *out)
 {
     const FlowBody *from = &b->flow->body[body];
     jot_Var y[FLOW_MOST], x[FLOW_MOST], xs[FLOW_MOST];
@@ -108,14 +108,14 @@ batch_zeros(jot_Var like)
 }
 
 static bool
-batch_result(Batch *b, int body, jot_Var v)
+batch_result(FlowBatch *b, int body, jot_Var v)
 {
     return jot_flow_result(&b->m, body, jot_node_of(v, "vmap", "a body's result"));
 }
 
 /* An input, of all examples where it is of each; slices keep their dimension in front. */
 static bool
-batch_input(Batch *b, int k, bool hole)
+batch_input(FlowBatch *b, int k, bool hole)
 {
     bool slice = flow_bit(b->flow->sliced, k);
     NodeId id = b->each[k] ? jot_vmap_operand(b->v, b->node->input[k])
@@ -130,7 +130,7 @@ batch_input(Batch *b, int k, bool hole)
 }
 
 static bool
-batch_inputs(Batch *b)
+batch_inputs(FlowBatch *b)
 {
     int k;
 
@@ -143,7 +143,7 @@ batch_inputs(Batch *b)
 /* ---- branches ------------------------------------------------------------------------------- */
 
 static bool
-batch_cond(Batch *b)
+batch_cond(FlowBatch *b)
 {
     jot_Var then[FLOW_MOST], otherwise[FLOW_MOST], test = jot_none();
     NodeId lead = b->each[0] ? jot_const_f64(b->ctx, JOT_BOOL, 0, NULL, 1)
@@ -172,7 +172,7 @@ batch_cond(Batch *b)
 
 /* Trips of the longest example; *live: the number of each, where each has its own. */
 static bool
-batch_count(Batch *b, jot_Var *live)
+batch_count(FlowBatch *b, jot_Var *live)
 {
     jot_Ctx *ctx = b->ctx;
     NodeId id = b->each[0] ? jot_vmap_operand(b->v, b->node->input[0])
@@ -186,7 +186,7 @@ batch_count(Batch *b, jot_Var *live)
 
 /* Behind all inputs: which examples have the slot of this trip. */
 static bool
-batch_live(Batch *b, jot_Var *live)
+batch_live(FlowBatch *b, jot_Var *live)
 {
     jot_Ctx *ctx = b->ctx;
     jot_Var slot = jot_iota(ctx, JOT_I64, JOT_SHAPE(b->flow->most), 0);
@@ -202,7 +202,7 @@ batch_live(Batch *b, jot_Var *live)
 /* A while goes on as long as any example does: what a trip's live ones are, the test of the trip
  * says once more. */
 static bool
-batch_test(Batch *b, jot_Var *live)
+batch_test(FlowBatch *b, jot_Var *live)
 {
     return batch_body(b, FLOW_TEST, live)
         && (*live = jot_reshape(*live, jot_ints(1, &b->v->n)), true)
@@ -211,7 +211,7 @@ batch_test(Batch *b, jot_Var *live)
 
 /* The results of a trip: of examples that are not live, what they had; stacks, zeros. */
 static bool
-batch_trip(Batch *b, jot_Var live)
+batch_trip(FlowBatch *b, jot_Var live)
 {
     const Flow *f = b->flow;
     jot_Var out[FLOW_MOST];
@@ -232,7 +232,7 @@ batch_trip(Batch *b, jot_Var live)
 }
 
 static bool
-batch_loop(Batch *b)
+batch_loop(FlowBatch *b)
 {
     const Flow *f = b->flow;
     bool tests = f->body[FLOW_TEST].n > 0, counts = f->saved && tests, ok = true;
@@ -265,7 +265,7 @@ JOT_FN NodeId
 jot_flow_batch(Vmap *v, const Node *n)
 {
     jot_Ctx *ctx = v->ctx;
-    Batch *b = jot_mem_new(&ctx->mem, 1, sizeof *b);
+    FlowBatch *b = jot_mem_new(&ctx->mem, 1, sizeof *b);
     NodeId pick[FLOW_MOST], id = 0;
     bool ok;
     int k;

@@ -99,9 +99,9 @@ JOT_FN bool
 jot_flow_outside(jot_Ctx *ctx, const char *op)
 {
     return !ctx->body
-        || jot_fail(ctx, JOT_EUSE, "%s: called while the body of a jot_%s is built, which only says "
-                    "what its results are: let it carry or return the value, and do that outside",
-                    op, ctx->body);
+        || jot_fail(ctx, JOT_EUSE, "%s: called while the body of a jot_%s is built, which only "
+                    "says what its results are: let it carry or return the value, and do that "
+                    "outside", op, ctx->body);
 }
 
 /* ---- the callback ------------------------------------------------------------------------- */
@@ -192,7 +192,8 @@ body_look(Body *b, uint32_t at)
 {
     const Node *n = jot_node(b->m->ctx, b->order.v[at]);
     double sum = 0;
-    bool cheap = n->kind == NODE_CONST || n->kind == NODE_IOTA || n->kind == NODE_REINDEX, of = cheap;
+    bool cheap = n->kind == NODE_CONST || n->kind == NODE_IOTA || n->kind == NODE_REINDEX;
+    bool of = cheap;
     int k;
 
     b->weight[at] = (double)n->nelem;
@@ -288,8 +289,8 @@ body_names(Body *b)
     }
 }
 
-/* What is made again inside is not known to stand for what it was outside: gradients by that, and by
- * what it was simplified past, are refused. */
+/* What is made again inside is not known to stand for what it was outside: gradients by that, and
+ * by what it was simplified past, are refused. */
 static void
 body_lose(const Body *b, NodeId id)
 {
@@ -350,7 +351,8 @@ body_test(FlowMake *m)
 
     if (m->flow.kind != FLOW_LOOP || !m->results[FLOW_TEST])
         return true;
-    if (!jot_graph_order(m->ctx, m->result[FLOW_TEST], (uint32_t)m->results[FLOW_TEST], true, &list))
+    if (!jot_graph_order(m->ctx, m->result[FLOW_TEST], (uint32_t)m->results[FLOW_TEST], true,
+                         &list))
         return false;
     for (i = 0; i < list.n; i++) {
         const Node *n = jot_node(m->ctx, list.v[i]);
@@ -358,8 +360,8 @@ body_test(FlowMake *m)
         drawn |= n->kind == NODE_RANDOM && n->born > m->born && !n->data;
     }
     jot_list_free(m->ctx, &list);
-    return !drawn || jot_fail(m->ctx, JOT_EUSE, "%s: the test draws random numbers; let the body do "
-                              "it, and carry them", m->op);
+    return !drawn || jot_fail(m->ctx, JOT_EUSE, "%s: the test draws random numbers; let the body "
+                              "do it, and carry them", m->op);
 }
 
 static bool
@@ -407,7 +409,7 @@ jot_flow_capture(FlowMake *m)
         for (k = 0; k < m->results[i]; k++)
             jot_node_ref(ctx, b.to[body_at(&b, m->result[i][k])]);
     for (i = 0; i < FLOW_BODIES && ok; i++)
-        for (k = 0; k < m->results[i]; k++) { /* an old one is held by the order's numbers no more */
+        for (k = 0; k < m->results[i]; k++) {
             NodeId old = m->result[i][k];
 
             m->result[i][k] = b.to[body_at(&b, old)];

@@ -7,7 +7,7 @@
 #include "ops/transform/transform.h"
 
 static jot_Ctx *
-call_ctx(jot_Vars a, jot_Vars b)
+flows_ctx(jot_Vars a, jot_Vars b)
 {
     jot_Ctx *ctx = jot_ctx_of(a);
 
@@ -15,17 +15,17 @@ call_ctx(jot_Vars a, jot_Vars b)
 }
 
 static bool
-call_list(FlowMake *m, const char *what, int n, int least)
+flows_list(FlowMake *m, const char *what, int n, int least)
 {
     if (n >= least && n <= FLOW_MOST)
         return true;
-    return jot_fail(m->ctx, JOT_ERANGE, "%s: %d variables in %s; %d to %d are taken", m->op, n, what,
-                    least, FLOW_MOST);
+    return jot_fail(m->ctx, JOT_ERANGE, "%s: %d variables in %s; %d to %d are taken", m->op, n,
+                    what, least, FLOW_MOST);
 }
 
 /* The results, as handles: output k as out[k]; poison after a failure. */
 static bool
-call_end(FlowMake *m, bool ok, int n, jot_Var *out)
+flows_end(FlowMake *m, bool ok, int n, jot_Var *out)
 {
     uint32_t mark = m->ctx->loose.n;
     NodeId pick[FLOW_MOST];
@@ -38,7 +38,7 @@ call_end(FlowMake *m, bool ok, int n, jot_Var *out)
 
 /* One element as a bool. 0: the error is set. */
 static NodeId
-call_test(FlowMake *m, NodeId id)
+flows_test(FlowMake *m, NodeId id)
 {
     char shape[SHAPE_TEXT];
     const Node *n = id ? jot_node(m->ctx, id) : NULL;
@@ -53,7 +53,7 @@ call_test(FlowMake *m, NodeId id)
 
 /* Are two results of one dtype and shape? */
 static bool
-call_same(FlowMake *m, const char *first, const char *second, int k, NodeId a, NodeId b)
+flows_same(FlowMake *m, const char *first, const char *second, int k, NodeId a, NodeId b)
 {
     const Node *x = jot_node(m->ctx, a), *y = jot_node(m->ctx, b);
     char s[SHAPE_TEXT], t[SHAPE_TEXT];
@@ -68,7 +68,7 @@ call_same(FlowMake *m, const char *first, const char *second, int k, NodeId a, N
 }
 
 static bool
-call_inputs(FlowMake *m, jot_Vars x, const char *what)
+flows_inputs(FlowMake *m, jot_Vars x, const char *what)
 {
     int k;
 
@@ -87,15 +87,15 @@ static bool
 cond_make(FlowMake *m, jot_Var test, jot_Vars x, jot_BodyFn *then, jot_BodyFn *otherwise,
           void *user, int n)
 {
-    bool ok = call_list(m, "x", x.n, 0) && call_list(m, "out", n, 1)
-           && jot_flow_lead(m, call_test(m, jot_node_in(m->ctx, test, m->op, "test")))
-           && call_inputs(m, x, "x")
+    bool ok = flows_list(m, "x", x.n, 0) && flows_list(m, "out", n, 1)
+           && jot_flow_lead(m, flows_test(m, jot_node_in(m->ctx, test, m->op, "test")))
+           && flows_inputs(m, x, "x")
            && jot_flow_build(m, FLOW_THEN, then, user, 1, x.n, n)
            && jot_flow_build(m, FLOW_OTHERWISE, otherwise, user, 1, x.n, n);
     int k;
 
     for (k = 0; k < n && ok; k++)
-        ok = call_same(m, "of then", "of otherwise", k, m->result[FLOW_THEN][k],
+        ok = flows_same(m, "of then", "of otherwise", k, m->result[FLOW_THEN][k],
                        m->result[FLOW_OTHERWISE][k]);
     return ok;
 }
@@ -112,7 +112,7 @@ jot_cond(jot_Var test, jot_Vars x, jot_BodyFn *then, jot_BodyFn *otherwise, void
     jot_flow_open(&m, ctx, "cond", FLOW_COND);
     if (!out)
         return jot_fail(ctx, JOT_EUSE, "cond: there is nowhere to put %d results", n);
-    return call_end(&m, cond_make(&m, test, x, then, otherwise, user, n), n, out);
+    return flows_end(&m, cond_make(&m, test, x, then, otherwise, user, n), n, out);
 }
 
 /* ---- loops ---------------------------------------------------------------------------------- */
@@ -124,7 +124,7 @@ loop_body(FlowMake *m, jot_BodyFn *body, void *user, int in, int carries, int re
     int k;
 
     for (k = 0; k < carries && ok; k++)
-        ok = call_same(m, "where it comes in", "where the body returns it", k,
+        ok = flows_same(m, "where it comes in", "where the body returns it", k,
                        m->hole[m->flow.lead + k], m->result[FLOW_TRIP][k]);
     return ok;
 }
@@ -163,10 +163,10 @@ while_make(FlowMake *m, jot_Vars init, jot_BodyFn *test, jot_BodyFn *body, void 
     m->flow.most = counts ? most : INT64_MAX;
     m->flow.carries = init.n + counts;
     m->flow.saved = counts ? m->flow.carries : 0;
-    if (!call_list(m, "init", init.n, 1) || !call_inputs(m, init, "init")
+    if (!flows_list(m, "init", init.n, 1) || !flows_inputs(m, init, "init")
         || (counts && !while_count(m))
         || !jot_flow_build(m, FLOW_TEST, test, user, 0, init.n, 1)
-        || !(asked = call_test(m, m->result[FLOW_TEST][0])))
+        || !(asked = flows_test(m, m->result[FLOW_TEST][0])))
         return false;
     jot_node_ref(m->ctx, asked);
     jot_node_unref(m->ctx, m->result[FLOW_TEST][0]);
@@ -185,7 +185,7 @@ jot_while(jot_Vars init, jot_BodyFn *test, jot_BodyFn *body, void *user, int64_t
     jot_flow_open(&m, ctx, "while", FLOW_LOOP);
     if (!out)
         return jot_fail(ctx, JOT_EUSE, "while: there is nowhere to put %d results", init.n);
-    return call_end(&m, while_make(&m, init, test, body, user, most), init.n, out);
+    return flows_end(&m, while_make(&m, init, test, body, user, most), init.n, out);
 }
 
 /* How many trips: as many as xs have slices, or as how says. -1: the error is set. */
@@ -224,7 +224,7 @@ for_make(FlowMake *m, jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user, 
     m->flow.most = trips;
     m->flow.carries = m->flow.saved = init.n;
     m->flow.stacked = stacked;
-    if (!call_inputs(m, init, "init"))
+    if (!flows_inputs(m, init, "init"))
         return false;
     for (k = 0; k < xs.n; k++) {
         NodeId id = jot_node_at(m->ctx, xs, k, m->op, "xs");
@@ -265,7 +265,7 @@ for_plain(jot_Ctx *ctx, jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user
     jot_flow_open(&m, ctx, "for", FLOW_LOOP);
     m.flow.reverse = how->reverse;
     ok = for_make(&m, init, xs, body, user, trips, how->stacked);
-    return trips ? call_end(&m, ok, init.n + how->stacked, out)
+    return trips ? flows_end(&m, ok, init.n + how->stacked, out)
                  : for_none(&m, ok, init, how->stacked, out);
 }
 
@@ -358,7 +358,7 @@ bool
 jot_for(jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user, const jot_For *how, jot_Var *out)
 {
     static const jot_For plain;
-    jot_Ctx *ctx = call_ctx(init, xs);
+    jot_Ctx *ctx = flows_ctx(init, xs);
     FlowMake m;
     int64_t trips;
     bool ok;
@@ -367,8 +367,8 @@ jot_for(jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user, const jot_For 
         return false;
     how = how ? how : &plain;
     jot_flow_open(&m, ctx, "for", FLOW_LOOP);
-    ok = call_list(&m, "init", init.n, 0) && call_list(&m, "xs", xs.n, 0)
-      && call_list(&m, "init and stacks", init.n + how->stacked, 1)
+    ok = flows_list(&m, "init", init.n, 0) && flows_list(&m, "xs", xs.n, 0)
+      && flows_list(&m, "init and stacks", init.n + how->stacked, 1)
       && (how->stacked >= 0 || jot_fail(ctx, JOT_ERANGE, "for: how->stacked is %d", how->stacked))
       && (how->every >= 0 || jot_fail(ctx, JOT_ERANGE, "for: how->every is %lld",
                                       (long long)how->every));

@@ -1,7 +1,8 @@
 /* ops/flow/flow.h - branches and loops: a CODE node whose text is graphs.
  *
  *     COND   test, operands ..                        otherwise | then     -> results
- *     LOOP   (count), carries, operands ..            test, body           -> carries, stacked, saved
+ *     LOOP   (count), carries, operands ..            test, body           -> carries, stacked,
+ *                                                                             saved
  *
  *     hole        a leaf without elements that stands for an input (or its slice of a trip); a body
  *                 is a graph of its own, on holes, constants and positions alone
@@ -27,8 +28,7 @@ enum { FLOW_MOST = UINT8_MAX };                /* inputs and outputs */
 typedef struct { int n; NodeId *result; } FlowBody;  /* with a reference each */
 
 /* A body, for the outputs that are wanted, of nodes that nothing else has. root: distinct, and all
- * computed; output[k]: the output of the node that root k is for (of a LOOP's trip: a carry's is its
- * next value). */
+ * computed; output[k]: the output of the node that root k is for (a carry's: its next value). */
 typedef struct {
     NodeList root, list;   /* list: inputs first; roots have a reference */
     uint8_t *asked;        /* per position of list: it is one of root */

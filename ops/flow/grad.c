@@ -23,7 +23,7 @@ typedef struct {
     int held;                        /* ... so many */
     NodeId fresh[2 * FLOW_MOST];     /* holes of what flows in; with references */
     int nfresh;
-    int number[FLOW_MOST];           /* per input, or output: 1 + that of its result in the new one */
+    int number[FLOW_MOST];           /* per input, or output: 1 + that of what is made of it */
 } FlowDiff;
 
 static bool

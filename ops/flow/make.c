@@ -94,9 +94,9 @@ jot_flow_node(FlowMake *m, NodeId *pick)
     bool ok;
 
     if (m->n + outputs > FLOW_MOST)
-        return jot_fail(m->ctx, JOT_ERANGE, "%s: %d variables go in, those that the body reads from "
-                        "outside among them, and %d come out; %d are taken", m->op, m->n, outputs,
-                        FLOW_MOST);
+        return jot_fail(m->ctx, JOT_ERANGE, "%s: %d variables go in, those that the body reads "
+                        "from outside among them, and %d come out; %d are taken", m->op, m->n,
+                        outputs, FLOW_MOST);
     s = jot_codespec_open(m->ctx, m->n, outputs, 0);
     if (!s)
         return jot_fail_memory(m->ctx, m->op);

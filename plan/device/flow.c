@@ -48,7 +48,8 @@ flow_copy(FlowRun *r, FlowPlace to, FlowPlace from, size_t nbytes)
 {
     const Device *device = r->ctx->backend->device;
 
-    return !nbytes || device->copy(r->ctx->backend, r->ctx, to.mem, to.at, from.mem, from.at, nbytes);
+    return !nbytes
+        || device->copy(r->ctx->backend, r->ctx, to.mem, to.at, from.mem, from.at, nbytes);
 }
 
 static bool

@@ -17,7 +17,7 @@
 #include "plan/function/export.h"
 
 static const CodeSpec *
-text_spec(const ExportScope *s)
+text_node(const ExportScope *s)
 {
     return s->up->plan->codes.v[s->flow->code].spec;
 }
@@ -54,7 +54,7 @@ text_slice(Export *e, const ExportScope *s, int k, size_t nbytes)
 JOT_FN void
 jot_export_hole(Export *e, const ExportScope *s, uint32_t var)
 {
-    const CodeSpec *spec = text_spec(s);
+    const CodeSpec *spec = text_node(s);
     const Flow *f = spec->flow;
     int k = (int)s->flow->input[s->body][var];
 
@@ -69,7 +69,7 @@ jot_export_hole(Export *e, const ExportScope *s, uint32_t var)
 JOT_FN void
 jot_export_result(Export *e, const ExportScope *s, uint32_t var)
 {
-    const CodeSpec *spec = text_spec(s);
+    const CodeSpec *spec = text_node(s);
     const Flow *f = spec->flow;
     int k = s->flow->form->part[s->body].output[s->plan->vars.v[var].root];
 
@@ -116,7 +116,7 @@ static void
 text_final(Export *e, const ExportScope *s, int k)
 {
     if (flow_bit(s->flow->form->want, k))
-        text_up(e, s, text_spec(s)->inputs + k);
+        text_up(e, s, text_node(s)->inputs + k);
     else
         text_own(e, s, s->flow->place[2 * k + 1]);
 }
@@ -124,7 +124,7 @@ text_final(Export *e, const ExportScope *s, int k)
 static void
 text_begin(Export *e, const ExportScope *s)
 {
-    const Flow *f = text_spec(s)->flow;
+    const Flow *f = text_node(s)->flow;
     unsigned id = s->id;
     int k;
 
@@ -151,7 +151,7 @@ text_begin(Export *e, const ExportScope *s)
 static void
 text_loop(Export *e, ExportScope *s)
 {
-    const CodeSpec *spec = text_spec(s);
+    const CodeSpec *spec = text_node(s);
     const Flow *f = spec->flow;
     unsigned id = s->id;
     bool known = !s->flow->part[FLOW_TEST];
@@ -166,8 +166,10 @@ text_loop(Export *e, ExportScope *s)
         jot_text_f(&e->t, "))\n        break;\n");
     }
     for (k = 0; k < f->carries; k++) {
-        jot_text_f(&e->t, known ? "    d%u_%d = (n%u - t%u) %% 2 ? " : "    d%u_%d = t%u %% 2 == 0 ? ",
-                   id, k, id, id);
+        if (known)
+            jot_text_f(&e->t, "    d%u_%d = (n%u - t%u) %% 2 ? ", id, k, id, id);
+        else
+            jot_text_f(&e->t, "    d%u_%d = t%u %% 2 == 0 ? ", id, k, id);
         text_final(e, s, k);
         jot_text_f(&e->t, " : ");
         text_own(e, s, s->flow->place[2 * k]);

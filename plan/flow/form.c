@@ -130,8 +130,8 @@ jot_flow_settle(jot_Ctx *ctx, const NodeList *list)
     return ok;
 }
 
-/* User code within, of bodies in bodies too, is compared by what it is, as plans do: its hash is all
- * that the words have. */
+/* User code within, of bodies in bodies too, is compared by what it is, as plans do: its hash is
+ * all that the words have. */
 JOT_FN bool
 jot_flow_same(const FlowForm *a, const FlowForm *b)
 {

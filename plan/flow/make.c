@@ -1,6 +1,6 @@
 /* plan/flow/make.c - a branch or loop in a plan: plans of its bodies, and a step.
  *
- *     memory of the step    [ block of the bodies' plans | test | other places of carries | slices ]
+ *     memory of the step    [ block of the bodies' plans | test | places of carries | slices ]
  *
  * Bodies are planned before the graph that has them is, for walks of theirs use the numbers of
  * nodes; they are never at work at a time, and share the block. A carry has two places, where trips
@@ -102,7 +102,7 @@ flow_part(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s, int body, const char 
     if (!plan)
         return false;
     plan->dialect = dialect;
-    if (!jot_flow_settle(ctx, &p->list)) /* what another part wanted last of those in it is no more */
+    if (!jot_flow_settle(ctx, &p->list)) /* again: another part may have wanted others since */
         return false;
     jot_graph_number(ctx, &p->list);
     jot_flow_lend(ctx, s->flow, p, NULL);

@@ -8,7 +8,7 @@
  * The plan of a body is launched here on memory of this process; a device does the same with its
  * handles (plan/device/flow.c), and says so by three functions.
  *
- * Read before: plan/flow/make.c, plan/run.c. After: plan/function/export_flow.c. */
+ * Read before: plan/flow/make.c, plan/run.c. After: plan/flow/export.c. */
 #include "plan/flow/flow.h"
 
 /* ---- what all backends do ------------------------------------------------------------------- */
