@@ -248,7 +248,7 @@ drawn_same(const char *who, unsigned seed, const Results *a, const Results *b)
 
             worst = d > worst || d != d ? d : worst;
         }
-        CHECK(a->n[k] == b->n[k] && worst < 1e-9, "%s, seed %u, result %d: %d elements, not %d; %g",
+        CHECK(a->n[k] == b->n[k] && worst < 1e-7, "%s, seed %u, result %d: %d elements, not %d; %g",
               who, seed, k, a->n[k], b->n[k], worst);
     }
 }
