@@ -310,13 +310,8 @@ interp_reduce(Interp *in, const Node *node, unsigned char *p)
 static bool
 interp_flow(Interp *in, const CodeSpec *spec, void *const *buf, Buffer **out)
 {
-    unsigned char *p[UINT8_MAX];
-    bool ok;
-    int k;
+    bool ok = jot_flow_interp(in->ctx, spec, buf, out);
 
-    for (k = 0; k < spec->inputs; k++)
-        p[k] = buf[k];
-    ok = jot_flow_interp(in->ctx, spec, p, out);
     jot_graph_number(in->ctx, in->list);
     return ok;
 }

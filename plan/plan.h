@@ -46,7 +46,7 @@ JOT_FN void jot_plan_close(jot_Ctx *ctx);
 JOT_FN bool jot_flow_settle(jot_Ctx *ctx, const NodeList *list);
 /* plan/flow/interp.c. One of them, interpreted: in has the elements of its inputs; out, NULLs,
  * takes those that its form wants. False: failed; the context may have no reason yet. */
-JOT_FN bool jot_flow_interp(jot_Ctx *ctx, const struct CodeSpec *spec, unsigned char *const *in,
+JOT_FN bool jot_flow_interp(jot_Ctx *ctx, const struct CodeSpec *spec, void *const *in,
                             Buffer **out);
 
 /* The interpreter's share: `list` in order of evaluation (jot_graph_order with stop_at_data), roots

@@ -22,6 +22,9 @@ typedef struct {
     const Flow *flow;
     bool each[FLOW_MOST];     /* per input: of each example */
     NodeId hole[FLOW_MOST];   /* ... what stands for it now, once it is an input */
+    jot_Var y[FLOW_MOST], x[FLOW_MOST], xs[FLOW_MOST]; /* of a call of vmap */
+    int64_t axis[FLOW_MOST];
+    jot_Var out[FLOW_BODIES][FLOW_MOST];
 } FlowBatch;
 
 /* id, whose axes 0 and 1 change places. */
@@ -66,25 +69,23 @@ static bool
 batch_body(FlowBatch *b, int body, jot_Var *out)
 {
     const FlowBody *from = &b->flow->body[body];
-    jot_Var y[FLOW_MOST], x[FLOW_MOST], xs[FLOW_MOST];
-    int64_t axis[FLOW_MOST];
-    jot_Vmap how = {{0, axis}, {0, NULL}, false};
+    jot_Vmap how = {{0, b->axis}, {0, NULL}, false};
     bool some = false;
     int k, n = 0;
 
     for (k = 0; k < from->n; k++)
-        y[k] = jot_var_of(b->ctx, from->result[k]);
+        b->y[k] = jot_var_of(b->ctx, from->result[k]);
     for (k = b->flow->lead; k < b->node->ninputs; k++) {
-        x[n] = jot_var_of(b->ctx, b->flow->hole[k]);
-        xs[n] = jot_var_of(b->ctx, b->hole[k]);
-        axis[n++] = b->each[k] ? 0 : JOT_UNBATCHED;
+        b->x[n] = jot_var_of(b->ctx, b->flow->hole[k]);
+        b->xs[n] = jot_var_of(b->ctx, b->hole[k]);
+        b->axis[n++] = b->each[k] ? 0 : JOT_UNBATCHED;
         some |= b->each[k];
     }
     how.in.n = n;
     if (some)
-        return jot_vmap(jot_vars(from->n, y), jot_vars(n, x), jot_vars(n, xs), &how, out);
+        return jot_vmap(jot_vars(from->n, b->y), jot_vars(n, b->x), jot_vars(n, b->xs), &how, out);
     for (k = 0; k < from->n; k++)
-        out[k] = batch_spread(b, y[k]);
+        out[k] = batch_spread(b, b->y[k]);
     return b->ctx->status == JOT_OK;
 }
 
@@ -145,7 +146,7 @@ batch_inputs(FlowBatch *b)
 static bool
 batch_cond(FlowBatch *b)
 {
-    jot_Var then[FLOW_MOST], otherwise[FLOW_MOST], test = jot_none();
+    jot_Var *then = b->out[FLOW_THEN], *otherwise = b->out[FLOW_OTHERWISE], test = jot_none();
     NodeId lead = b->each[0] ? jot_const_f64(b->ctx, JOT_BOOL, 0, NULL, 1)
                              : b->v->to[vmap_at(b->v, b->node->input[0])];
     int k;
@@ -214,7 +215,7 @@ static bool
 batch_trip(FlowBatch *b, jot_Var live)
 {
     const Flow *f = b->flow;
-    jot_Var out[FLOW_MOST];
+    jot_Var *out = b->out[FLOW_TRIP];
     bool ok = batch_body(b, FLOW_TRIP, out);
     int k;
 

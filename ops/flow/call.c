@@ -330,11 +330,15 @@ for_parts(jot_Ctx *ctx, jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user
 {
     int64_t each = how->every, whole = trips / each * each;
     ForPart part = {body, user, init.n, each, *how};
-    jot_Var cut[FLOW_MOST], rest[FLOW_MOST], from[FLOW_MOST];
+    jot_Var *cut = jot_mem_new(&ctx->mem, 3 * FLOW_MOST, sizeof *cut), *rest, *from;
     jot_Vars now = init;
     int n = init.n + how->stacked, pass;
     bool ok = true;
 
+    if (!cut)
+        return jot_parts_done(ctx, jot_fail_memory(ctx, "for"), n, out);
+    rest = cut + FLOW_MOST;
+    from = rest + FLOW_MOST;
     for (pass = 0; pass < 2 && ok; pass++) {
         bool parts = (pass == 0) != how->reverse;
         jot_Var *to = parts ? out : rest;
@@ -351,6 +355,7 @@ for_parts(jot_Ctx *ctx, jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user
         for_join(how->stacked, out + init.n, whole < trips ? rest + init.n : NULL);
     if (ok)
         memcpy(out, from, (size_t)init.n * sizeof *out);
+    jot_mem_free(&ctx->mem, cut, 3 * FLOW_MOST * sizeof *cut);
     return jot_parts_done(ctx, ok && ctx->status == JOT_OK, n, out);
 }
 

@@ -9,20 +9,20 @@ typedef struct {
     const CodeSpec *spec;
     Flow *flow;
     FlowForm *form;
-    unsigned char *const *given;      /* elements of inputs */
-    Buffer view[FLOW_MOST], *in[FLOW_MOST], *now[FLOW_MOST], **out;
+    void *const *given;               /* elements of inputs */
+    Buffer view[FLOW_MOST], *in[FLOW_MOST], *now[FLOW_MOST], *made[FLOW_MOST], **out;
 } FlowInterp;
 
-/* The body of this trip, of the buffers in f->in; one per root in made. */
+/* The body of this trip, of the buffers in f->in; one per root in f->made. */
 static bool
-interp_part(FlowInterp *f, int body, Buffer **made)
+interp_part(FlowInterp *f, int body)
 {
     FlowPart *p = &f->form->part[body];
     bool ok;
 
     jot_graph_number(f->ctx, &p->list);
     jot_flow_lend(f->ctx, f->flow, p, f->in);
-    ok = jot_interp_run(f->ctx, &p->list, p->root.v, p->root.n, made);
+    ok = jot_interp_run(f->ctx, &p->list, p->root.v, p->root.n, f->made);
     jot_flow_back(f->ctx, p);
     return ok;
 }
@@ -30,14 +30,14 @@ interp_part(FlowInterp *f, int body, Buffer **made)
 static bool
 interp_cond(FlowInterp *f)
 {
-    FlowPart *p = &f->form->part[*f->given[0] ? FLOW_THEN : FLOW_OTHERWISE];
-    Buffer *made[FLOW_MOST];
+    int body = *(const unsigned char *)f->given[0] ? FLOW_THEN : FLOW_OTHERWISE;
+    const FlowPart *p = &f->form->part[body];
     uint32_t i;
 
-    if (!interp_part(f, *f->given[0] ? FLOW_THEN : FLOW_OTHERWISE, made))
+    if (!interp_part(f, body))
         return false;
     for (i = 0; i < p->root.n; i++)
-        f->out[p->output[i]] = made[i];
+        f->out[p->output[i]] = f->made[i];
     return true;
 }
 
@@ -52,7 +52,7 @@ interp_inputs(FlowInterp *f, int64_t at)
         f->view[k].nbytes = jot_flow_input_nbytes(f->spec, k);
         f->view[k].p = f->given[k];
         if (flow_bit(f->flow->sliced, k))
-            f->view[k].p = f->given[k] + (size_t)at * f->view[k].nbytes;
+            f->view[k].p = (unsigned char *)f->given[k] + (size_t)at * f->view[k].nbytes;
     }
     for (k = 0; k < f->flow->carries; k++)
         if (f->now[k])
@@ -60,38 +60,37 @@ interp_inputs(FlowInterp *f, int64_t at)
 }
 
 static void
-interp_results(FlowInterp *f, int64_t at, Buffer **made)
+interp_results(FlowInterp *f, int64_t at)
 {
     FlowPart *p = &f->form->part[FLOW_TRIP];
     uint32_t i;
 
     for (i = 0; i < p->root.n; i++) {
+        Buffer *made = f->made[i];
         int o = p->output[i];
 
         if (o < f->flow->carries) {
             jot_buffer_unref(f->ctx, f->now[o]);
-            f->now[o] = made[i];
+            f->now[o] = made;
             continue;
         }
-        if (made[i]->nbytes)
-            memcpy((unsigned char *)f->out[o]->p + (size_t)at * made[i]->nbytes, made[i]->p,
-                   made[i]->nbytes);
-        jot_buffer_unref(f->ctx, made[i]);
+        if (made->nbytes)
+            memcpy((unsigned char *)f->out[o]->p + (size_t)at * made->nbytes, made->p,
+                   made->nbytes);
+        jot_buffer_unref(f->ctx, made);
     }
 }
 
 static bool
 interp_asks(FlowInterp *f, bool *go)
 {
-    Buffer *made;
-
     *go = true;
     if (!f->form->part[FLOW_TEST].root.n)
         return true;
-    if (!interp_part(f, FLOW_TEST, &made))
+    if (!interp_part(f, FLOW_TEST))
         return false;
-    *go = *(const unsigned char *)made->p != 0;
-    jot_buffer_unref(f->ctx, made);
+    *go = *(const unsigned char *)f->made[0]->p != 0;
+    jot_buffer_unref(f->ctx, f->made[0]);
     return true;
 }
 
@@ -99,7 +98,6 @@ static bool
 interp_trips(FlowInterp *f)
 {
     int64_t n = f->flow->most, t, at;
-    Buffer *made[FLOW_MOST];
     bool go;
 
     if (f->flow->counted) {
@@ -113,9 +111,9 @@ interp_trips(FlowInterp *f)
             return false;
         if (!go)
             break;
-        if (!interp_part(f, FLOW_TRIP, made))
+        if (!interp_part(f, FLOW_TRIP))
             return false;
-        interp_results(f, at, made);
+        interp_results(f, at);
     }
     return true;
 }
@@ -150,7 +148,7 @@ interp_loop(FlowInterp *f)
 }
 
 JOT_FN bool
-jot_flow_interp(jot_Ctx *ctx, const CodeSpec *spec, unsigned char *const *in, Buffer **out)
+jot_flow_interp(jot_Ctx *ctx, const CodeSpec *spec, void *const *in, Buffer **out)
 {
     FlowInterp *f = jot_mem_new(&ctx->mem, 1, sizeof *f);
     bool ok;
