@@ -249,7 +249,8 @@ body_draws(FlowMake *m, const Node *n)
     if (m->flow.most == INT64_MAX)
         return jot_fail(m->ctx, JOT_EUSE, "%s: the body draws random numbers, and how many trips "
                         "there are at most is not said; say it, or draw outside", m->op), 0;
-    memcpy(ext + 1, n->ext, (size_t)n->rank * sizeof *ext);
+    if (n->rank)
+        memcpy(ext + 1, n->ext, (size_t)n->rank * sizeof *ext);
     if (!jot_shape_ok(m->ctx, m->op, (jot_DType)n->dtype, n->rank + 1, ext, &nelem))
         return 0;
     spec.rank = n->rank + 1;
@@ -383,7 +384,8 @@ body_open(Body *b)
     b->to = jot_mem_new(mem, b->order.n, sizeof *b->to);
     if (!b->state || !b->weight || !b->to)
         return jot_fail_memory(m->ctx, m->op);
-    memcpy(b->to, b->order.v, b->order.n * sizeof *b->to);
+    if (b->order.n)
+        memcpy(b->to, b->order.v, b->order.n * sizeof *b->to);
     for (k = m->flow.lead; k < m->n; k++)
         if (jot_node(m->ctx, m->hole[k])->mark == m->ctx->walk)
             b->state[body_at(b, m->hole[k])] |= BODY_STANDS;

@@ -59,7 +59,7 @@ flows_same(FlowMake *m, const char *first, const char *second, int k, NodeId a, 
     char s[SHAPE_TEXT], t[SHAPE_TEXT];
 
     if (x->dtype == y->dtype && x->rank == y->rank
-        && !memcmp(x->ext, y->ext, (size_t)x->rank * sizeof *x->ext))
+        && (!x->rank || !memcmp(x->ext, y->ext, (size_t)x->rank * sizeof *x->ext)))
         return true;
     return jot_fail(m->ctx, x->dtype != y->dtype ? JOT_EDTYPE : JOT_ESHAPE,
                     "%s: out[%d] is %s %s %s, and %s %s %s", m->op, k,
@@ -247,7 +247,8 @@ for_none(FlowMake *m, bool ok, jot_Vars init, int stacked, jot_Var *out)
     for (k = 0; k < stacked && ok; k++) {
         const Node *n = jot_node(m->ctx, m->result[FLOW_TRIP][init.n + k]);
 
-        memcpy(ext + 1, n->ext, (size_t)n->rank * sizeof *ext);
+        if (n->rank)
+            memcpy(ext + 1, n->ext, (size_t)n->rank * sizeof *ext);
         ok = jot_ok(out[init.n + k] = jot_zeros(m->ctx, (jot_DType)n->dtype,
                                                 jot_ints(n->rank + 1, ext)));
     }

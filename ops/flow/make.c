@@ -19,7 +19,8 @@ make_arg(CodeSpec *s, int k, const Node *n, bool all, int64_t trips)
 {
     int64_t ext[JOT_MAX_RANK + 1] = {trips};
 
-    memcpy(ext + all, n->ext, (size_t)n->rank * sizeof *ext);
+    if (n->rank)
+        memcpy(ext + all, n->ext, (size_t)n->rank * sizeof *ext);
     return jot_codespec_arg(s, k, (jot_DType)n->dtype, n->rank + all, ext);
 }
 
@@ -48,7 +49,8 @@ make_args(const FlowMake *m, CodeSpec *s)
         const Node *n = jot_node(m->ctx, make_output(m, k, &all));
         int64_t ext[JOT_MAX_RANK + 1] = {m->flow.most}, nelem;
 
-        memcpy(ext + 1, n->ext, (size_t)n->rank * sizeof *ext);
+        if (n->rank)
+            memcpy(ext + 1, n->ext, (size_t)n->rank * sizeof *ext);
         if (all && !jot_shape_ok(m->ctx, m->op, (jot_DType)n->dtype, n->rank + 1, ext, &nelem))
             return false;
         ok = make_arg(s, s->inputs + k, n, all, m->flow.most);
