@@ -26,15 +26,15 @@ endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
-ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
-          plan plan/layout plan/tier plan/device plan/function plan/trace
+          plan plan/layout plan/tier plan/device plan/function plan/flow plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
 NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c) backends/host/driver.c
 NO_TUNE = plan/tier/trial.c plan/tier/tune.c backends/files/tune.c
-NO_EXPORT = plan/function/export.c backends/files/export.c
+NO_EXPORT = plan/function/export.c plan/flow/export.c backends/files/export.c
 NO_DATA = $(wildcard data/*.c)
 NO_IO   = $(wildcard io/*.c)
 ALLSRC  = $(CORE) $(HOSTED)

@@ -7,6 +7,7 @@
  *                    ops/forms.c, nn/conv.c, nn/nn.c, ...          all else, made of these three
  *     differentiate  ops/grad/grad.c                               more nodes
  *     transform      ops/transform/vmap.c, ops/transform/custom.c  more nodes, of those there are
+ *     branch, loop   ops/flow/call.c                               a node whose text is graphs
  *     ask            plan/eval.c, plan/fetch.c                     jot_data, jot_run, jot_fetch
  *     select         plan/plan.c                                   the nodes that are needed      g
  *     make a plan    plan/make.c                                   calls what follows, to compile

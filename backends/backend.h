@@ -63,8 +63,10 @@ typedef struct {
     bool (*download)(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbytes);
     bool (*launch)(Backend *backend, jot_Ctx *ctx, const Launch *launch);
     bool (*finish)(Backend *backend, jot_Ctx *ctx);
-    /* within the device, in order; NULL: it cannot. Benchmarks compare kernels with it */
-    bool (*copy)(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes);
+    /* within the device, in order; NULL: it cannot. Loops copy slices, benchmarks compare kernels
+     * with it */
+    bool (*copy)(Backend *backend, jot_Ctx *ctx, void *to, size_t to_at, void *from,
+                 size_t from_at, size_t nbytes);
     /* Begin a copy to the host that waits for the work queued before it and runs beside the work
      * queued after it. NULL: refused, which is not reported; use download. The function may be
      * NULL: always use download. */

@@ -306,6 +306,16 @@ interp_reduce(Interp *in, const Node *node, unsigned char *p)
     return acc != NULL;
 }
 
+/* A branch or loop, whose bodies are run here, too: walks of their own. */
+static bool
+interp_flow(Interp *in, const CodeSpec *spec, void *const *buf, Buffer **out)
+{
+    bool ok = jot_flow_interp(in->ctx, spec, buf, out);
+
+    jot_graph_number(in->ctx, in->list);
+    return ok;
+}
+
 /* User code through its host function, over whole arrays. */
 static bool
 interp_code(Interp *in, uint32_t pos)
@@ -322,6 +332,8 @@ interp_code(Interp *in, uint32_t pos)
     self->out = jot_mem_new(&in->ctx->mem, (size_t)spec->outputs, sizeof *self->out);
     for (k = 0; self->out && k < spec->inputs; k++)
         buf[n++] = interp_of(in, node->input[k])->p;
+    if (self->out && spec->flow)
+        return interp_flow(in, spec, buf, self->out);
     for (k = 0; self->out && k < spec->outputs; k++) {
         const CodeArg *arg = &spec->arg[spec->inputs + k];
 
@@ -507,6 +519,8 @@ jot_interp_run(jot_Ctx *ctx, const NodeList *list, const NodeId *roots, uint32_t
     in.ctx = ctx;
     in.list = list;
     ctx->mem.failed = false;
+    if (!jot_flow_settle(ctx, list))
+        return false;
     in.at = jot_mem_new(&ctx->mem, list->n, sizeof *in.at);
     if (in.at)
         interp_prepare(&in, roots, n);

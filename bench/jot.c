@@ -117,7 +117,7 @@ device_floor(double nbytes)
     for (int i = 0; mem[0] && mem[1] && i < TURNS; i++) {
         double from = seconds(), s;
 
-        if (!d->copy(backend, b.c, mem[1], mem[0], half) || !d->finish(backend, b.c))
+        if (!d->copy(backend, b.c, mem[1], 0, mem[0], 0, half) || !d->finish(backend, b.c))
             break;
         s = seconds() - from;
         best = best == 0 || s < best ? s : best;

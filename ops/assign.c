@@ -40,6 +40,8 @@ state_new(jot_Ctx *ctx, NodeId target, NodeId value, const char *op)
 
     spec.flags = NODE_STATE;
     spec.unshared = true;
+    if (!jot_flow_outside(ctx, op))
+        return 0;
     if (!jot_vec_reserve(&ctx->mem, ctx->pending, 1)) {
         jot_fail_memory(ctx, op);
         return 0;

@@ -567,6 +567,7 @@ jot_graph_close(jot_Ctx *ctx)
 {
     uint32_t id;
 
+    ctx->closing = true;
     for (id = 1; id < ctx->nodes_made; id++)
         if (jot_node(ctx, id)->kind != NODE_FREE)
             node_release(ctx, id);

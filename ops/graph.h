@@ -17,7 +17,7 @@
  *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
  *   REDUCE    y, then index variables out[index(i)] op= y[i];  MEAN has `value.f` = finishing scale
  *   STACK     any, of one shape       its pieces one after the other  (ops/rewrite/stack.c)
- *   CODE      user's operands         opaque kernel; its outputs are PICK nodes
+ *   CODE      user's operands         opaque kernel, or a branch or loop; its outputs are PICK nodes
  *   PICK      a CODE node             output number op of it
  *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
  *                                     assigned state (a leaf for gradients) whose value is pending
@@ -93,7 +93,8 @@ struct Buffer {
 enum {
     NODE_STOP_GRAD = 1, /* ALIAS: no gradient passes */
     NODE_STOP_FUSE = 2, /* ALIAS: stored, consumers do not fuse with it */
-    NODE_STATE = 4      /* ALIAS or LEAF: assigned or a parameter: a leaf for gradients */
+    NODE_STATE = 4,     /* ALIAS or LEAF: assigned or a parameter: a leaf for gradients */
+    NODE_HOLE = 8       /* LEAF without elements: what goes into the body of a branch or loop */
 };
 
 /* What became of a node that others were called on and do not read: they know by which map
@@ -199,7 +200,9 @@ struct jot_Ctx {
     unsigned forks;          /* of the process before it was opened; see jot_home */
     bool forked;             /* this is a child of the process that opened it, and was told so */
     bool running;            /* inside an evaluation (callbacks may not start another) */
-    int building;            /* callbacks of gradients at work, one within the other */
+    int building;            /* callbacks of gradients and bodies at work, one within the other */
+    const char *body;        /* the branch or loop whose body is being built; NULL: none */
+    bool closing;            /* nodes go, whatever refers to them */
     bool unasked;            /* ... that a builder started (JOT_START_NODES): no handle may lose its
                                 value by it */
     Vec(NodeId) loose;       /* nodes that may still be without a reference; see jot_graph_sweep */
@@ -350,6 +353,9 @@ JOT_FN bool jot_node_is(jot_Ctx *ctx, NodeId id, double v);
  * solution[k] = axis k of the input in terms of output axes; returns false if there is none. */
 JOT_FN bool jot_map_invert(jot_Ctx *ctx, int in_rank, const int64_t *in_ext, int out_rank,
                            const Ix *index, Ix *solution, uint64_t *used_dims);
+
+/* ops/flow/body.c. Fails while the body of a branch or loop is built: what op does is no value. */
+JOT_FN bool jot_flow_outside(jot_Ctx *ctx, const char *op);
 
 /* ---- walks: topological orders without recursion ---- */
 typedef struct { uint32_t n, cap; NodeId *v; } NodeList;

@@ -27,6 +27,8 @@ jot_fetch(jot_Var v, jot_FetchFn *callback, void *user)
 
     if (!id)
         return false;
+    if (!jot_flow_outside(v.ctx, "fetch"))
+        return false;
     if (!callback)
         return jot_fail(v.ctx, JOT_EUSE, "fetch: callback is NULL");
     if (!jot_vec_add(v.ctx, v.ctx->fetches, f, "fetch"))

@@ -9,8 +9,7 @@
  * the graph of the next step finds this step's plan.
  *
  * Read before: plan/parts.h. After: plan/make.c. */
-#include "plan/parts.h"
-#include "ops/user/code.h"
+#include "plan/flow/flow.h"
 
 enum { PLAN_MOST = 256, PLAN_MOST_KEY = 1 << 22 };
 
@@ -37,7 +36,7 @@ key_special(jot_Ctx *ctx, uint32_t *w, NodeId id)
         return jot_key_put64(w, n->value.u);
     case NODE_CODE:
     case NODE_MAP:
-        return jot_key_put64(w, n->code->hash);
+        return jot_key_put64(w, n->code->flow ? n->code->flow->form->hash : n->code->hash);
     default:
         return w;
     }
@@ -89,29 +88,53 @@ jot_plan_hash(const uint32_t *key, uint32_t n)
 }
 
 JOT_FN bool
-jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
+jot_key_list(jot_Ctx *ctx, const NodeList *list, const uint8_t *asked)
 {
     struct PlanCache *c = ctx->plans;
     uint32_t i;
 
-    c->key.n = 0;
-    if (!jot_vec_reserve(&ctx->mem, c->key, 1))
-        return jot_fail_memory(ctx, "plan");
-    c->key.v[c->key.n++] = ctx->target.late; /* priced by other rates */
-    for (i = 0; i < s->list.n; i++) {
-        const Node *n = jot_node(ctx, s->list.v[i]);
+    for (i = 0; i < list->n; i++) {
+        const Node *n = jot_node(ctx, list->v[i]);
         uint32_t most = 5 + 2 * (uint32_t)n->rank + n->ninputs + n->nindex + n->ncond, *w;
         bool leaf = n->kind == NODE_LEAF || n->data;
 
         if (c->key.cap - c->key.n < most && !jot_vec_reserve(&ctx->mem, c->key, most))
             return jot_fail_memory(ctx, "plan");
         w = jot_key_shape(c->key.v + c->key.n, n, leaf ? NODE_LEAF : (NodeKind)n->kind,
-                          s->asked[i]);
-        w = leaf ? w : jot_key_node(ctx, w, s->list.v[i], 0, NULL, NULL);
+                          asked[i]);
+        w = leaf ? w : jot_key_node(ctx, w, list->v[i], 0, NULL, NULL);
         c->key.n = (uint32_t)(w - c->key.v);
     }
+    return true;
+}
+
+JOT_FN bool
+jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash)
+{
+    struct PlanCache *c = ctx->plans;
+
+    c->key.n = 0;
+    if (!jot_vec_reserve(&ctx->mem, c->key, 1))
+        return jot_fail_memory(ctx, "plan");
+    c->key.v[c->key.n++] = ctx->target.late; /* priced by other rates */
+    if (!jot_key_list(ctx, &s->list, s->asked))
+        return false;
     *hash = jot_plan_hash(c->key.v, c->key.n);
     return true;
+}
+
+/* Is user code number k of a plan, or a branch or loop in the form that it was planned in, this? */
+static bool
+plan_same_one(const Plan *p, uint32_t k, const CodeSpec *code)
+{
+    const CodeSpec *own = p->codes.v[k].spec;
+    uint32_t i;
+
+    if (!own->flow || !code->flow)
+        return jot_code_same(own, code) && !own->flow == !code->flow;
+    for (i = 0; p->flows.v[i].code != k; i++)
+        ;
+    return jot_code_same(own, code) && jot_flow_same(p->flows.v[i].form, code->flow->form);
 }
 
 static bool
@@ -120,7 +143,7 @@ plan_same_code(jot_Ctx *ctx, const Plan *p, const Selection *s)
     uint32_t i;
 
     for (i = 0; i < p->codes.n; i++)
-        if (!jot_code_same(p->codes.v[i].spec, jot_node(ctx, s->list.v[p->codes.v[i].pos])->code))
+        if (!plan_same_one(p, i, jot_node(ctx, s->list.v[p->codes.v[i].pos])->code))
             return false;
     return true;
 }
@@ -170,6 +193,9 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
         jot_plan_kernel_unref(ctx, plan->steps.v[i].best.kernel);
         jot_plan_kernel_unref(ctx, plan->steps.v[i].quick.kernel);
     }
+    for (i = 0; i < plan->flows.n; i++)
+        jot_flow_drop(ctx, &plan->flows.v[i]);
+    jot_vec_free(&ctx->mem, plan->flows);
     for (i = 0; i < plan->codes.n; i++)
         jot_code_unref(ctx, plan->codes.v[i].spec);
     for (i = 0; i < plan->vars.n; i++)

@@ -153,7 +153,8 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     if (!m.dialect)
         return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", name);
     ask.no_epilogue = m.dialect->device != NULL;
-    if (!jot_plan_knowns_begin(ctx) || !jot_fuse(ctx, &ask, &fusion))
+    if (!jot_flow_plans(ctx, s, plan) || !jot_plan_knowns_begin(ctx)
+        || !jot_fuse(ctx, &ask, &fusion))
         return false;
     make_dump_fusion(&m, &ask);
     ctx->stats.edges += fusion.edges;

@@ -111,6 +111,7 @@ typedef struct {
     uint32_t concurrent;    /* it and the steps after it, so many in all, run at a time; 0: alone */
     bool known;            /* an earlier plan had this group, with these extents */
     uint32_t code;         /* 1 + number in plan.codes: whose scalars it takes; 0: none */
+    uint32_t flow;         /* 1 + number in plan.flows: what runs in place of a kernel; 0: none */
     uint32_t copy;         /* 1 + number of the COPY that it writes: left out when that is there */
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;
@@ -120,6 +121,17 @@ typedef struct {
 typedef struct { uint32_t pos; struct CodeSpec *spec; } PlanCode; /* holds a reference */
 
 typedef struct Plan Plan;
+/* A branch or loop: plans of its bodies, which run in the memory of its step (plan/flow/). */
+typedef struct {
+    uint32_t code;         /* number in plan.codes */
+    struct FlowForm *form;
+    Plan *part[2];         /* per body; NULL: there is none */
+    uint32_t *input[2];    /* ... per variable that is a LEAF: the input whose hole it is */
+    size_t *place;         /* in that memory: other places of carries, slices that are copied */
+    size_t nplaces, test, nbytes; /* ... of the test's result; in all */
+    uint32_t words;        /* where its own begin in PlanBind.flows */
+} PlanFlow;
+
 struct Plan {
     Plan *next;            /* in its bucket */
     uint64_t hash, used;   /* used: when it ran last */
@@ -139,12 +151,25 @@ struct Plan {
     int max_rank;
     int64_t max_nelem, temp_nbytes;
     Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
+    Vec(PlanFlow) flows;   /* ... of which these are branches and loops */
+    uint32_t flow_words;   /* what a run needs for these, in jot_Scalars */
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
     bool generic;          /* heavy, of texts met with other extents: these are compiled */
 };
+
+/* What one run of a plan works on. `block`: temporaries and scratch, the context's. */
+typedef struct {
+    void **var;              /* per variable: its elements */
+    void **arg;              /* per plan.args; filled by the launch */
+    jot_Scalar *scalar;      /* per plan.scalars */
+    struct CodeSpec **code;  /* per plan.codes: this run's, whose scalars count */
+    Buffer **made;           /* per variable: a COPY that this run writes; NULL: nothing to do */
+    unsigned char *block;
+    void *flows;             /* room for runs of plan.flows: PlanFlow.words */
+} PlanBind;
 
 #define PLAN_BUCKETS 256
 typedef struct Func Func;
@@ -190,6 +215,8 @@ JOT_FN uint32_t *jot_key_put64(uint32_t *w, uint64_t word);
 JOT_FN uint32_t *jot_key_shape(uint32_t *w, const Node *n, NodeKind kind, uint8_t role);
 JOT_FN uint32_t *jot_key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, uint8_t role, KeyNumber *number,
                               void *of);
+/* Append the nodes of a list, which is the last walk's. */
+JOT_FN bool jot_key_list(jot_Ctx *ctx, const NodeList *list, const uint8_t *asked);
 JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
 JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */
@@ -377,6 +404,14 @@ JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
 JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);
 JOT_FN bool jot_plan_stack_step(Make *m, NodeId id);
 
+/* plan/flow/make.c: plans of all bodies in a selection, before anything else of its plan; its
+ * numbers are those of the last walk again. Their end. */
+JOT_FN bool jot_flow_plans(jot_Ctx *ctx, const Selection *s, Plan *plan);
+JOT_FN void jot_flow_drop(jot_Ctx *ctx, PlanFlow *flow);
+/* plan/flow/run.c: the step runs, in this process. */
+JOT_FN void jot_flow_host(jot_Ctx *ctx, const Plan *plan, const PlanStep *step,
+                          const PlanBind *bind);
+
 /* plan/known.c: groups that were met before. */
 /* Before a plan is made; after one failed: what it made known is forgotten, for its kernels are not
  * there. */
@@ -459,15 +494,7 @@ JOT_FN bool jot_tier_varies(const PlanStep *step);
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 
-/* plan/run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
-typedef struct {
-    void **var;              /* per variable: its elements */
-    void **arg;              /* per plan.args; filled by the launch */
-    jot_Scalar *scalar;      /* per plan.scalars */
-    const jot_Scalar **code; /* per plan.codes: the scalars of user code */
-    Buffer **made;           /* per variable: a COPY that this run writes; NULL: nothing to do */
-    unsigned char *block;
-} PlanBind;
+/* plan/run.c */
 JOT_FN uint32_t jot_plan_bind_key(const Plan *plan); /* memory for its arrays, in jot_Scalars */
 JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
 JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */

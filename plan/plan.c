@@ -140,6 +140,10 @@ plan_has_leaves(jot_Ctx *ctx, const Selection *s)
     for (i = 0; i < s->list.n; i++) {
         const Node *n = jot_node(ctx, s->list.v[i]);
 
+        if (n->flags & NODE_HOLE && n->kind == NODE_LEAF)
+            return jot_fail(ctx, JOT_EUSE, "run: what is asked for stands on what goes into the "
+                            "body of a branch or loop, which has a value there alone; let the body "
+                            "return it");
         if (n->kind == NODE_LEAF && !n->data)
             return jot_fail(ctx, JOT_EUSE, "run: what is asked for stands on the value that %s had "
                             "before it was assigned, and that is gone; ask for it in the same "
@@ -174,7 +178,7 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
         *asked = 1;
     }
     jot_list_free(ctx, &real);
-    return ok;
+    return ok && jot_flow_settle(ctx, &s->list);
 }
 
 JOT_FN void
@@ -401,7 +405,8 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
     if (ctx->running || ctx->building)
         return jot_fail(ctx, JOT_EUSE, "run: called from within %s",
                         ctx->running ? "an evaluation or a fetch's callback"
-                                     : "the callback of a gradient");
+                        : ctx->body  ? "the body of a branch or loop, which only says what its "
+                                       "results are" : "the callback of a gradient");
     if (!ctx->backend)
         return jot_fail(ctx, JOT_EDEVICE, "run: the context has no backend");
     if (!jot_home_only(ctx, "run"))

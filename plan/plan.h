@@ -41,6 +41,14 @@ JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
 /* Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);
 
+/* plan/flow/form.c. Branches and loops of a list in the forms that this one wants; the list's
+ * numbers are those of the last walk, before and after. */
+JOT_FN bool jot_flow_settle(jot_Ctx *ctx, const NodeList *list);
+/* plan/flow/interp.c. One of them, interpreted: in has the elements of its inputs; out, NULLs,
+ * takes those that its form wants. False: failed; the context may have no reason yet. */
+JOT_FN bool jot_flow_interp(jot_Ctx *ctx, const struct CodeSpec *spec, void *const *in,
+                            Buffer **out);
+
 /* The interpreter's share: `list` in order of evaluation (jot_graph_order with stop_at_data), roots
  * distinct members of it without data. out[i]: the elements of roots[i], a reference for the
  * caller. False: nothing was kept, the context has the reason. */

@@ -113,7 +113,7 @@ run_bind(jot_Ctx *ctx, const Plan *plan, const Selection *s, Buffer **out, const
     for (i = 0; i < plan->scalars.n; i++)
         bind->scalar[i] = jot_plan_scalar(ctx, s, &plan->scalars.v[i]);
     for (i = 0; i < plan->codes.n; i++)
-        bind->code[i] = jot_node(ctx, s->list.v[plan->codes.v[i].pos])->code->scalar;
+        bind->code[i] = jot_node(ctx, s->list.v[plan->codes.v[i].pos])->code;
 }
 
 JOT_FN void
@@ -153,7 +153,7 @@ run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, PlanCall
     share->arg = arg;
     share->ints = plan->ints.n ? (const int64_t *)(const void *)(plan->ints.v + launch->ints)
                 : NULL;
-    share->scalar = step->code ? bind->code[step->code - 1] : bind->scalar + step->scalar;
+    share->scalar = step->code ? bind->code[step->code - 1]->scalar : bind->scalar + step->scalar;
     share->scratch = bind->block + plan->scratch;
     share->scratch_nbytes = plan->scratch_nbytes;
     return true;
@@ -183,6 +183,10 @@ run_step(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBind *b
     int64_t start = timed ? ctx->mem.hooks.now(ctx->mem.hooks.ud) : jot_profile_now(ctx);
     PlanCall call;
 
+    if (step->flow) {
+        jot_flow_host(ctx, plan, step, bind);
+        return;
+    }
     if (!run_ready(plan, step, bind, &call))
         return;
     jot_plan_call(ctx, launch, &call, step->seconds * (launch == &step->quick ? RUN_QUICK : 1));
@@ -291,7 +295,7 @@ run_copies(jot_Ctx *ctx, Plan *plan, const Selection *s, PlanBind *bind)
 JOT_FN uint32_t
 jot_plan_bind_key(const Plan *plan)
 {
-    return 2 * plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n;
+    return 2 * plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n + plan->flow_words;
 }
 
 JOT_FN void
@@ -300,8 +304,9 @@ jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words)
     bind->scalar = words;
     bind->var = (void **)(void *)(bind->scalar + plan->scalars.n);
     bind->arg = bind->var + plan->vars.n;
-    bind->code = (const jot_Scalar **)(void *)(bind->arg + plan->args.n);
+    bind->code = (CodeSpec **)(void *)(bind->arg + plan->args.n);
     bind->made = (Buffer **)(void *)(bind->code + plan->codes.n);
+    bind->flows = (jot_Scalar *)words + jot_plan_bind_key(plan) - plan->flow_words;
 }
 
 JOT_FN bool

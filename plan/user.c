@@ -7,7 +7,7 @@
  *
  * Read before: plan/kernel.c, ops/user/code.h, ops/rewrite/stack.h. After: plan/compile.c. */
 #include "plan/parts.h"
-#include "ops/user/code.h"
+#include "plan/flow/flow.h"
 
 /* Memory for an output of user code: the node that picks it, or a temporary of this step alone. */
 static bool
@@ -20,6 +20,8 @@ step_output(Make *m, uint32_t group, const CodeSpec *spec, int k)
     for (i = g->first; i < g->first + g->n; i++)
         if (jot_node(m->ctx, m->s->list.v[m->fusion->member[i]])->op == k)
             return jot_plan_arg_at(m, m->fusion->member[i]);
+    if (spec->flow && !flow_bit(spec->flow->form->want, k))
+        return jot_plan_arg_own(m, 0, JOT_U8);
     return jot_plan_arg_own(m, spec->examples * arg->nelem, (jot_DType)arg->dtype);
 }
 
@@ -34,6 +36,16 @@ step_inputs(Make *m, const Node *node)
     return true;
 }
 
+static uint32_t
+step_number(const Make *m, const Node *node)
+{
+    uint32_t i = 0;
+
+    while (m->plan->codes.v[i].pos != node->at)
+        i++;
+    return i;
+}
+
 static bool
 step_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
 {
@@ -41,15 +53,15 @@ step_args(Make *m, uint32_t group, NodeId id, PlanStep *step)
     const CodeSpec *spec = node->code;
     int k;
 
-    while (m->plan->codes.v[step->code++].pos != node->at)
-        ;
+    step->code = step_number(m, node) + 1;
     jot_plan_step_begin(m, step);
     if (!step_inputs(m, node))
         return false;
     for (k = 0; k < spec->outputs; k++)
         if (!step_output(m, group, spec, k))
             return false;
-    return true;
+    return !step->flow
+        || jot_plan_arg_own(m, (int64_t)m->plan->flows.v[step->flow - 1].nbytes, JOT_U8);
 }
 
 static int
@@ -73,6 +85,16 @@ step_text(Make *m, NodeId id, Text *text, EmitInfo *info)
     return true;
 }
 
+static bool
+step_flow(Make *m, uint32_t group, NodeId id)
+{
+    const Node *node = jot_node(m->ctx, id);
+    PlanStep step = {0};
+    bool ok = jot_flow_step(m, node->code, step_number(m, node), &step);
+
+    return jot_plan_step_end(m, &step, ok && step_args(m, group, id, &step));
+}
+
 JOT_FN bool
 jot_plan_code_step(Make *m, uint32_t group, NodeId id)
 {
@@ -84,6 +106,8 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
     char what[96];
     Text t = {NULL, what, 0, sizeof what};
 
+    if (code->flow)
+        return step_flow(m, group, id);
     if (m->dialect->device && !code->device_source[step_device(m)])
         return jot_fail(m->ctx, JOT_EDEVICE, "code %s: it has no source for %s (jot_Code.%s.%s)",
                         code->name, backend, backend, code->gradient ? "grad_source" : "source");

@@ -81,7 +81,7 @@ case $2 in
 70 | 75 | 80 | 90)
     export FAKE_CUDA_ARCH="$2"
     run_tests "test_tiles cuda few" ;;
-drawn) run_tests "test_run cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" ;;
+drawn) run_tests "test_flow cuda" "test_run cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" ;;
 refused)
     run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_opencl cuda" "test_swap cuda few" "test_fork cuda"
     make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4

@@ -352,9 +352,10 @@ cuda_download(Driver *d, void *target, void *mem, size_t nbytes)
 }
 
 static int
-cuda_copy(Driver *d, void *to, void *from, size_t nbytes)
+cuda_copy(Driver *d, void *to, size_t to_at, void *from, size_t from_at, size_t nbytes)
 {
-    return cuda_of(d)->cu.within((CudaPointer)(uintptr_t)to, (CudaPointer)(uintptr_t)from, nbytes,
+    return cuda_of(d)->cu.within((CudaPointer)(uintptr_t)to + to_at,
+                                 (CudaPointer)(uintptr_t)from + from_at, nbytes,
                                  cuda_of(d)->stream);
 }
 

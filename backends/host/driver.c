@@ -230,9 +230,13 @@ driver_download(Backend *backend, jot_Ctx *ctx, void *to, void *mem, size_t nbyt
 }
 
 static bool
-driver_copy(Backend *backend, jot_Ctx *ctx, void *to, void *from, size_t nbytes)
+driver_copy(Backend *backend, jot_Ctx *ctx, void *to, size_t to_at, void *from, size_t from_at,
+            size_t nbytes)
 {
-    return driver_move(backend, ctx, "copy", driver_of(backend)->calls->copy, to, from, nbytes);
+    Driver *d = driver_of(backend);
+
+    return jot_driver_enter(d, ctx, "copy")
+        && jot_driver_done(d, ctx, "copy", d->calls->copy(d, to, to_at, from, from_at, nbytes));
 }
 
 static bool

@@ -38,7 +38,7 @@ typedef struct {
     int (*release)(Driver *d, void *mem);
     int (*upload)(Driver *d, void *to, void *from, size_t nbytes);
     int (*download)(Driver *d, void *to, void *from, size_t nbytes);
-    int (*copy)(Driver *d, void *to, void *from, size_t nbytes);
+    int (*copy)(Driver *d, void *to, size_t to_at, void *from, size_t from_at, size_t nbytes);
     int (*finish)(Driver *d);
     /* Code of a text: an object, which may be kept, or code and the object. False: told. */
     bool (*make)(Driver *d, jot_Ctx *ctx, const char *what, Bytes text, void **code, Bytes *object);

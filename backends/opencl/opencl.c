@@ -245,9 +245,9 @@ ocl_download(Driver *d, void *to, void *from, size_t nbytes)
 }
 
 static int
-ocl_copy(Driver *d, void *to, void *from, size_t nbytes)
+ocl_copy(Driver *d, void *to, size_t to_at, void *from, size_t from_at, size_t nbytes)
 {
-    return ocl_of(d)->cl.copy(ocl_of(d)->queue, from, to, 0, 0, nbytes, 0, NULL, NULL);
+    return ocl_of(d)->cl.copy(ocl_of(d)->queue, from, to, from_at, to_at, nbytes, 0, NULL, NULL);
 }
 
 static int

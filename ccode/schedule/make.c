@@ -407,7 +407,8 @@ make_stages(Maker *m)
         jot_kernel_used(k, used);
         for (int nest = 0; nest <= nests; nest++)
             make_stages_of(m, used, top, nest);
-        place_results(m);
+        if (!k->mem->failed)
+            place_results(m);
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
 }

@@ -362,8 +362,8 @@ jot_store_in_place(const Sched *s, uint32_t store)
     int stage = jot_stage_of(s, st->value);
     const Place *p;
     p = stage < 0 ? NULL : jot_stage_place(&s->stages.v[stage]);
-    if (!p || p->buf != st->buf || !jot_store_is_plain(s->k, st))
-        return false;
+    if (!p || p->buf != st->buf || !jot_store_is_plain(s->k, st) || s->k->mem->failed)
+        return false; /* a place cut short is no place */
     for (int d = 0; d < st->nidx; d++)
         if (s->ixs.v[p->at + (uint32_t)d] != s->k->ixs.v[st->at + (uint32_t)d])
             return false;

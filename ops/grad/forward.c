@@ -15,7 +15,7 @@
  *
  * Read before: ops/grad/grad.c. After: ops/grad/call.c. */
 #include "ops/grad/grad.h"
-#include "ops/user/code.h"
+#include "ops/flow/flow.h"
 
 /* The tangent of a node that the walk has left behind; 0: none. */
 static NodeId
@@ -70,9 +70,9 @@ forward_operand(Grad *g, NodeId id, int k, NodeId t)
     }
 }
 
-/* Each result of a gradient of one's own finds its tangent with the CUSTOM node. */
+/* Each result of a gradient of one's own, of a branch or loop, finds its tangent with that node. */
 static void
-forward_custom(Grad *g, NodeId id)
+forward_walks(Grad *g, NodeId id)
 {
     const Node *n = jot_node(g->ctx, id);
     NodeId t[UINT8_MAX], out[UINT8_MAX] = {0};
@@ -84,7 +84,8 @@ forward_custom(Grad *g, NodeId id)
     if (!any)
         return;
     jot_grad_pause(g);
-    ok = jot_custom_tangents(g->ctx, id, t, out);
+    ok = n->code->flow ? jot_flow_tangents(g->ctx, id, t, out)
+                       : jot_custom_tangents(g->ctx, id, t, out);
     jot_grad_resume(g);
     for (k = 0; k < n->code->outputs; k++)
         if (ok && out[k])
@@ -97,10 +98,10 @@ forward_custom(Grad *g, NodeId id)
 }
 
 static void
-forward_result(Grad *g, NodeId id)
+forward_result(Grad *g, NodeId id, NodeId of)
 {
     const Node *n = jot_node(g->ctx, id);
-    uint32_t from = g->first[jot_node(g->ctx, n->also)->at];
+    uint32_t from = g->first[jot_node(g->ctx, of)->at];
 
     for (; from; from = g->list.v[from - 1].next)
         if (g->list.v[from - 1].output == n->op)
@@ -120,13 +121,13 @@ forward_of_node(Grad *g, uint32_t at)
         jot_grad_give(g, id, past);
     if (n->kind == NODE_STACK)
         jot_grad_give(g, id, forward_stack(g, n));
-    if (n->kind == NODE_CUSTOM) {
-        forward_custom(g, id);
+    if (n->kind == NODE_CUSTOM || (n->kind == NODE_CODE && n->code->flow)) {
+        forward_walks(g, id);
         return;
     }
-    if (through == &n->also)
-        forward_result(g, id);
-    for (k = 0; k < most && through == n->input && !g->failed; k++)
+    if (through == &n->also || n->kind == NODE_PICK)
+        forward_result(g, id, through[0]);
+    for (k = 0; k < most && through == n->input && n->kind != NODE_PICK && !g->failed; k++)
         if ((t = forward_of(g, n->input[k])) != 0)
             forward_operand(g, id, k, t);
     if (g->failed || !g->first[at])

@@ -19,7 +19,7 @@
  *
  * Read before: ops/grad/grad.h, ops/grad/rules.c. After: fuse/fuse.h. */
 #include "ops/grad/grad.h"
-#include "ops/user/code.h"
+#include "ops/flow/flow.h"
 
 enum { GRAD_OUTPUTS = 256 }; /* inputs and outputs of user code are fewer */
 
@@ -248,8 +248,9 @@ jot_grad_resume(Grad *g)
     jot_past_ask(g, true);
 }
 
+/* A gradient of one's own, or of a branch or loop, whose walks are others. */
 static void
-grad_of_custom(Grad *g, NodeId id, const NodeId *dout)
+grad_of_walks(Grad *g, NodeId id, const NodeId *dout)
 {
     const Node *n = jot_node(g->ctx, id);
     NodeId din[GRAD_OUTPUTS] = {0};
@@ -257,7 +258,10 @@ grad_of_custom(Grad *g, NodeId id, const NodeId *dout)
     int k;
 
     jot_grad_pause(g);
-    ok = jot_custom_run(g->ctx, id, dout, din);
+    for (k = 0; k < n->code->inputs && n->code->flow; k++)
+        din[k] = jot_grad_wants(g, n->input[k]) ? n->input[k] : 0;
+    ok = n->code->flow ? jot_flow_grad(g->ctx, id, dout, din)
+                       : jot_custom_run(g->ctx, id, dout, din);
     jot_grad_resume(g);
     for (k = 0; k < n->code->inputs; k++)
         if (ok && din[k] && jot_grad_wants(g, n->input[k]))
@@ -284,8 +288,8 @@ grad_of_opaque(Grad *g, NodeId id, uint32_t from)
     }
     if (g->failed)
         return;
-    if (jot_node(g->ctx, id)->kind == NODE_CUSTOM)
-        grad_of_custom(g, id, dout);
+    if (jot_node(g->ctx, id)->kind == NODE_CUSTOM || jot_node(g->ctx, id)->code->flow)
+        grad_of_walks(g, id, dout);
     else
         grad_of_code(g, id, dout);
 }
@@ -429,6 +433,8 @@ grad_of_node(Grad *g, uint32_t at)
         g->list.v[from - 1].node = d;
         g->list.v[from - 1].part.nelem = 0;
         g->list.v[from - 1].next = 0;
+        if (from <= g->nheld) /* what stood there is held; other walks may follow */
+            jot_grad_hold(g, d);
     }
     if (!passes)
         return;

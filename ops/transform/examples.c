@@ -10,7 +10,7 @@
  * ops/transform/vmap.c. */
 #include "ops/maps.h"
 #include "ops/transform/transform.h"
-#include "ops/user/code.h"
+#include "ops/flow/flow.h"
 
 /* The extents of a node with one more in front. False: the error is set. */
 static bool
@@ -218,6 +218,8 @@ vmap_code(Vmap *v, const Node *n)
     bool shared[UINT8_MAX];
     int k;
 
+    if (f->flow)
+        return jot_flow_batch(v, n);
     if (f->lead == JOT_MAX_RANK)
         return jot_fail(ctx, JOT_ESHAPE, "vmap: code %s is of %d dimensions of examples already",
                         f->name, f->lead), 0;
@@ -268,6 +270,8 @@ vmap_pick(Vmap *v, const Node *n)
 {
     NodeId pick[UINT8_MAX];
 
+    if (jot_node(v->ctx, n->input[0])->code->flow)
+        return jot_flow_batch_pick(v, n);
     return jot_codespec_picks(v->ctx, v->to[vmap_at(v, n->input[0])], pick) ? pick[n->op] : 0;
 }
 

@@ -37,6 +37,9 @@ enum { VMAP_NEEDED = 1, VMAP_FIXED = 2, VMAP_EACH = 4, VMAP_STANDS = 8 };
 
 /* ops/transform/examples.c: what stands for a node, of each example. 0: the error is set. */
 JOT_FN NodeId jot_vmap_node(Vmap *v, NodeId id);
+/* ops/flow/batch.c: the CODE node of a branch or loop; a PICK of one. */
+JOT_FN NodeId jot_flow_batch(Vmap *v, const Node *n);
+JOT_FN NodeId jot_flow_batch_pick(Vmap *v, const Node *n);
 /* An operand, of as many as there are examples. */
 JOT_FN NodeId jot_vmap_operand(Vmap *v, NodeId id);
 

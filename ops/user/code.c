@@ -7,7 +7,7 @@
  *
  * Read before: ops/user/code.h. After: ops/user/names.c, ops/user/grad.c (maps and gradients),
  * ccode/emit/user.c. */
-#include "ops/user/code.h"
+#include "ops/flow/flow.h"
 
 /* ---- references --------------------------------------------------------------------------- */
 
@@ -20,10 +20,11 @@ jot_code_ref(CodeSpec *code)
 JOT_FN void
 jot_code_unref(jot_Ctx *ctx, CodeSpec *code)
 {
-    (void)ctx;
     while (code && !--code->refs) {
         Arena arena = code->arena; /* the record lies in it */
 
+        if (code->flow)
+            jot_flow_free(ctx, code->flow, code->inputs);
         code = code->base;
         jot_arena_free(&arena);
     }

@@ -68,6 +68,7 @@ typedef struct CodeSpec {
     struct CodeSpec *base; /* whose texts and names these are; NULL: its own */
     jot_CustomGradFn *custom;    /* of a CUSTOM node: makes gradients (ops/transform/custom.c) */
     bool part;             /* ... of a part of the graph that is computed again for them */
+    struct Flow *flow;     /* of a branch or loop, whose text is graphs (ops/flow/flow.h) */
 } CodeSpec;
 
 /* ---- ops/user/code.c ---- */

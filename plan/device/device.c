@@ -112,9 +112,12 @@ device_places(DeviceRun *r, Buffer **out)
                   : v->kind == VAR_ASKED ? out[v->root]->device
                   : v->kind == VAR_COPY ? device_copy(r, i)
                   : jot_data_there(r->ctx, jot_node(r->ctx, r->s->list.v[v->pos])->data);
+        r->at[i] = v->kind == VAR_TEMP ? v->offset : 0;
         if (!r->mem[i])
             return false;
     }
+    r->block = r->ctx->plans->device_block;
+    r->block_at = 0;
     return true;
 }
 
@@ -171,14 +174,14 @@ jot_device_step(DeviceRun *r, const PlanStep *step)
 
     if (step->copy && !r->apart && !r->made[step->copy - 1])
         return true; /* an earlier run's is still good */
+    if (step->flow)
+        return jot_flow_device(r, step);
     for (i = 0; i < step->narg; i++) {
-        const PlanVar *v = &plan->vars.v[plan->args.v[step->arg + i]];
-
         mem[i] = r->mem[plan->args.v[step->arg + i]];
-        r->offset[i] = v->kind == VAR_TEMP && !r->apart ? v->offset : 0;
+        r->offset[i] = r->apart ? 0 : r->at[plan->args.v[step->arg + i]];
     }
-    mem[step->narg] = r->apart ? r->scratch : r->ctx->plans->device_block;
-    r->offset[step->narg] = r->apart ? 0 : plan->scratch;
+    mem[step->narg] = r->apart ? r->scratch : r->block;
+    r->offset[step->narg] = r->apart ? 0 : r->block_at + plan->scratch;
     for (i = 0; i < step->nscalar; i++) {
         const PlanScalar *from = &plan->scalars.v[step->scalar + i];
 
@@ -227,7 +230,7 @@ device_replays(DeviceRun *r, bool timed)
     bool again = r->plan->ran;
 
     r->plan->ran = true;
-    return again && !timed && device->replay_begin
+    return again && !timed && device->replay_begin && !r->plan->flows.n
         && device->replay_begin(r->backend, r->ctx, &r->plan->replay);
 }
 
@@ -267,33 +270,46 @@ device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
     }
 }
 
-JOT_FN bool
-jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
+JOT_FN void *
+jot_device_open(DeviceRun *r, jot_Ctx *ctx, Plan *plan, const Selection *s, size_t *nbytes)
 {
     uint32_t args, scalars;
-    size_t nmem, nbytes;
+    size_t nmem;
     unsigned char *room;
-    DeviceRun r;
-    bool ok;
 
     device_most(plan, &args, &scalars);
     nmem = (size_t)plan->vars.n + args + 1;
-    nbytes = (nmem + plan->vars.n) * sizeof(void *) + ((size_t)args + 1) * sizeof(size_t)
-           + (size_t)scalars * (sizeof(jot_Scalar) + 1);
-    room = jot_mem_new(&ctx->mem, nbytes, 1);
+    *nbytes = (nmem + plan->vars.n) * sizeof(void *)
+            + ((size_t)plan->vars.n + args + 1) * sizeof(size_t)
+            + (size_t)scalars * (sizeof(jot_Scalar) + 1);
+    room = jot_mem_new(&ctx->mem, *nbytes, 1);
+    if (!room)
+        return NULL;
+    r->ctx = ctx;
+    r->backend = ctx->backend;
+    r->plan = plan;
+    r->s = s;
+    r->scalar = (jot_Scalar *)(void *)room;
+    r->mem = (void **)(void *)(r->scalar + scalars);
+    r->made = (Buffer **)(void *)(r->mem + nmem);
+    r->at = (size_t *)(void *)(r->made + plan->vars.n);
+    r->offset = r->at + plan->vars.n;
+    r->dtype = (uint8_t *)(r->offset + args + 1);
+    r->apart = false;
+    r->scratch = NULL;
+    return room;
+}
+
+JOT_FN bool
+jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
+{
+    DeviceRun r = {.ctx = NULL};
+    size_t nbytes;
+    void *room = jot_device_open(&r, ctx, plan, s, &nbytes);
+    bool ok;
+
     if (!room)
         return jot_fail_memory(ctx, "run");
-    r.ctx = ctx;
-    r.backend = ctx->backend;
-    r.plan = plan;
-    r.s = s;
-    r.scalar = (jot_Scalar *)(void *)room;
-    r.mem = (void **)(void *)(r.scalar + scalars);
-    r.made = (Buffer **)(void *)(r.mem + nmem);
-    r.offset = (size_t *)(void *)(r.made + plan->vars.n);
-    r.dtype = (uint8_t *)(r.offset + args + 1);
-    r.apart = false;
-    r.scratch = NULL;
     ok = device_outputs(ctx, s, out) && device_block(ctx, plan->block_nbytes + 64)
       && device_places(&r, out);
     if (ok || ctx->status || ctx->mem.failed)

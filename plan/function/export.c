@@ -14,8 +14,7 @@
  * compiled. The text goes out in pieces, for tables are long.
  *
  * Read before: plan/function/function.h. After: backends/files/export.c. */
-#include "plan/function/function.h"
-#include "ops/user/code.h"
+#include "plan/function/export.h"
 
 enum { EXPORT_PIECE = 1 << 16, EXPORT_ALIGN = 64 };
 
@@ -23,17 +22,6 @@ static const char *const export_types[JOT_DTYPES] = {
     "unsigned char", "signed char", "short", "int", "long long", "unsigned char", "unsigned short",
     "unsigned", "unsigned long long", "unsigned short", "unsigned short", "float", "double"
 };
-
-typedef struct {
-    Func *f;
-    const char *name;
-    Text t;
-    jot_WriteFn *write;
-    void *user;
-    uint32_t *out;         /* per result of the plan: 1 + the first output that is it */
-    size_t *at;            /* in the arena: per result that is no output, per update of a leaf */
-    size_t arena_nbytes;
-} Export;
 
 static void
 export_flush(Export *e, size_t least)
@@ -177,27 +165,49 @@ export_head(Export *e)
     jot_text_f(&e->t, " *\n * Elements are row-major; outputs do not overlap inputs. arena: "
                "%s_ARENA bytes to work in\n * (%s_arena has the number), aligned as a double is; "
                "what it holds between two calls does not\n * matter. %u kernels; %u tables of %llu "
-               "bytes%s. */\n", e->name, e->name, f->plan->steps.n, n, (unsigned long long)tables,
+               "bytes%s. */\n", e->name, e->name, e->kernels.n, n, (unsigned long long)tables,
                f->updates.n ? ", some of which a call changes" : "");
+}
+
+/* Every kernel of a plan and of its bodies' once, and what there is of these. */
+static bool
+export_collect(Export *e, const Plan *plan)
+{
+    jot_Ctx *ctx = e->f->ctx;
+    uint32_t i, j;
+
+    for (i = 0; i < plan->codes.n; i++)
+        if (!plan->codes.v[i].spec->source && !plan->codes.v[i].spec->flow)
+            return jot_fail(ctx, JOT_EUSE, "export: code %s is a host function, which has no text "
+                            "for a file", plan->codes.v[i].spec->name);
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+        const PlanFlow *flow = step->flow ? &plan->flows.v[step->flow - 1] : NULL;
+
+        e->most = !flow && step->narg > e->most ? step->narg : e->most;
+        e->loops |= flow && flow->nplaces;
+        for (j = 0; j < 2 && flow; j++)
+            if (flow->part[j] && !export_collect(e, flow->part[j]))
+                return false;
+        for (j = 0; j < e->kernels.n && e->kernels.v[j] != step->best.kernel; j++)
+            ;
+        if (!flow && j == e->kernels.n
+            && !jot_vec_add(ctx, e->kernels, step->best.kernel, "export"))
+            return false;
+    }
+    return true;
 }
 
 /* static before a function that has no storage class where it is defined. */
 static void
 export_kernels(Export *e, Text *kernels)
 {
-    const Plan *plan = e->f->plan;
-    uint32_t i, j;
+    uint32_t i;
 
-    for (i = 0; i < plan->steps.n; i++) {
-        const PlanKernel *k = plan->steps.v[i].best.kernel;
-
-        for (j = 0; j < i && plan->steps.v[j].best.kernel != k; j++)
-            ;
-        if (j < i)
-            continue;
+    for (i = 0; i < e->kernels.n; i++) {
         jot_text_f(kernels, "static void %s(void *const *, const jot_i64 *, const jot_Scalar *, "
-                   "void *,\n    jot_i64, jot_i64, jot_i64);\n", k->name);
-        jot_plan_kernel_text(k, kernels);
+                   "void *,\n    jot_i64, jot_i64, jot_i64);\n", e->kernels.v[i]->name);
+        jot_plan_kernel_text(e->kernels.v[i], kernels);
         jot_text_f(kernels, "\n");
     }
 }
@@ -265,23 +275,26 @@ export_from(Export *e, const FuncFrom *from)
         jot_text_f(&e->t, "a + %zu", e->at[from->at]);
 }
 
-static void
-export_var(Export *e, uint32_t var)
+JOT_FN void
+jot_export_var(Export *e, const ExportScope *scope, uint32_t var)
 {
-    const PlanVar *v = &e->f->plan->vars.v[var];
+    const PlanVar *v = &scope->plan->vars.v[var];
     FuncFrom from;
 
     from.computed = v->kind == VAR_ASKED;
-    from.at = from.computed ? v->root : e->f->leaf[var];
-    if (v->kind == VAR_TEMP)
-        jot_text_f(&e->t, "a + %zu", v->offset);
-    else
+    if (v->kind == VAR_TEMP) {
+        jot_text_f(&e->t, "a + %zu", scope->at + v->offset);
+    } else if (scope->up) {
+        (from.computed ? jot_export_result : jot_export_hole)(e, scope, var);
+    } else {
+        from.at = from.computed ? v->root : e->f->leaf[var];
         export_from(e, &from);
+    }
 }
 
 /* Integers and constants of a launch, in a scope of its own. */
 static void
-export_ints(Export *e, const PlanLaunch *launch)
+export_ints(Export *e, const Plan *plan, const PlanLaunch *launch)
 {
     uint32_t i;
 
@@ -290,14 +303,25 @@ export_ints(Export *e, const PlanLaunch *launch)
     jot_text_f(&e->t, "    {\n    static const jot_i64 ints[%u] = {", launch->nints);
     for (i = 0; i < launch->nints; i++)
         jot_text_f(&e->t, "%s%lld", i ? ", " : "",
-                   (long long)e->f->plan->ints.v[launch->ints + i].i);
+                   (long long)plan->ints.v[launch->ints + i].i);
     jot_text_f(&e->t, "};\n\n");
 }
 
+/* The name of the literals, or (code: 1 + its number) of user code's scalars. */
 static void
-export_step(Export *e, const PlanStep *step)
+export_scalar_name(const ExportScope *scope, uint32_t code, Text *t)
 {
-    const Plan *plan = e->f->plan;
+    jot_text_f(t, "s");
+    if (code)
+        jot_text_f(t, "%u", code);
+    if (scope->id)
+        jot_text_f(t, "_%u", scope->id);
+}
+
+static void
+export_step(Export *e, const ExportScope *scope, const PlanStep *step)
+{
+    const Plan *plan = scope->plan;
     const PlanLaunch *launch = &step->best;
     uint32_t i;
     int phase;
@@ -305,17 +329,16 @@ export_step(Export *e, const PlanStep *step)
     jot_text_f(&e->t, "\n    /* %s */\n", launch->kernel->what);
     for (i = 0; i < step->narg; i++) {
         jot_text_f(&e->t, "    buf[%u] = ", i);
-        export_var(e, plan->args.v[step->arg + i]);
+        jot_export_var(e, scope, plan->args.v[step->arg + i]);
         jot_text_f(&e->t, ";\n");
     }
-    export_ints(e, launch);
+    export_ints(e, plan, launch);
     for (phase = 0; phase < launch->phases; phase++) {
         jot_text_f(&e->t, "    %s(buf, %s, ", launch->kernel->name, launch->nints ? "ints" : "0");
-        if (step->code)
-            jot_text_f(&e->t, "s%u", step->code);
-        else
-            jot_text_f(&e->t, "s + %u", step->scalar);
-        jot_text_f(&e->t, ", a + %zu, %d, 0, %lld);\n", plan->scratch, phase,
+        export_scalar_name(scope, step->code, &e->t);
+        if (!step->code)
+            jot_text_f(&e->t, " + %u", step->scalar);
+        jot_text_f(&e->t, ", a + %zu, %d, 0, %lld);\n", scope->at + plan->scratch, phase,
                    (long long)launch->count[phase]);
     }
     jot_text_f(&e->t, launch->nints ? "    }\n" : "");
@@ -330,6 +353,41 @@ export_scalars(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
     for (i = 0; i < n; i++)
         jot_text_f(&e->t, "%s{.u = %lluull}", i ? ", " : "", (unsigned long long)v[i].u);
     jot_text_f(&e->t, n ? "};\n" : "{0}};\n");
+}
+
+JOT_FN void
+jot_export_tables(Export *e, const ExportScope *scope, const jot_Scalar *scalar,
+                  CodeSpec *const *code)
+{
+    const Plan *plan = scope->plan;
+    uint32_t i;
+
+    for (i = 0; i <= plan->codes.n; i++) {
+        char name[40];
+        Text t = {NULL, name, 0, sizeof name};
+
+        if (i && code[i - 1]->flow)
+            continue;
+        export_scalar_name(scope, i, &t);
+        export_scalars(e, name, i ? code[i - 1]->scalar : scalar,
+                       i ? (uint32_t)code[i - 1]->scalars : plan->scalars.n);
+    }
+    jot_text_f(&e->t, "    (void)s");
+    if (scope->id)
+        jot_text_f(&e->t, "_%u", scope->id);
+    jot_text_f(&e->t, scope->id ? ";\n" : ", (void)a, (void)buf;\n");
+}
+
+JOT_FN void
+jot_export_steps(Export *e, const ExportScope *scope)
+{
+    uint32_t i;
+
+    for (i = 0; i < scope->plan->steps.n; i++)
+        if (scope->plan->steps.v[i].flow)
+            jot_export_flow(e, scope, &scope->plan->steps.v[i]);
+        else
+            export_step(e, scope, &scope->plan->steps.v[i]);
 }
 
 static void
@@ -368,7 +426,7 @@ static bool
 export_copies(const Export *e)
 {
     const Func *f = e->f;
-    bool some = f->updates.n > 0;
+    bool some = f->updates.n > 0 || e->loops;
     uint32_t i;
 
     for (i = 0; i < f->noutputs; i++)
@@ -419,27 +477,17 @@ static void
 export_function(Export *e)
 {
     const Plan *plan = e->f->plan;
-    uint32_t i, most = 1;
+    const ExportScope scope = {.plan = plan};
+    uint32_t i;
 
-    for (i = 0; i < plan->steps.n; i++)
-        most = plan->steps.v[i].narg > most ? plan->steps.v[i].narg : most;
     jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena", e->name,
                e->name, e->name);
     export_parameters(e);
-    jot_text_f(&e->t, "\n{\n    unsigned char *a = arena;\n    void *buf[%u];\n", most);
-    export_scalars(e, "s", e->f->bind.scalar, plan->scalars.n);
-    for (i = 0; i < plan->codes.n; i++) {
-        char name[16];
-        Text t = {NULL, name, 0, sizeof name};
-
-        jot_text_f(&t, "s%u", i + 1);
-        export_scalars(e, name, e->f->bind.code[i], (uint32_t)plan->codes.v[i].spec->scalars);
-    }
-    jot_text_f(&e->t, "    (void)a, (void)buf, (void)s;\n");
+    jot_text_f(&e->t, "\n{\n    unsigned char *a = arena;\n    void *buf[%u];\n", e->most);
+    jot_export_tables(e, &scope, e->f->bind.scalar, e->f->bind.code);
     for (i = 0; i < e->f->ninputs; i++)
         jot_text_f(&e->t, "    (void)in%u;\n", i);
-    for (i = 0; i < plan->steps.n; i++)
-        export_step(e, &plan->steps.v[i]);
+    jot_export_steps(e, &scope);
     export_results(e);
     jot_text_f(&e->t, "}\n#endif\n");
 }
@@ -484,10 +532,9 @@ export_text(Export *e)
     if (e->f->randoms.n)
         return jot_fail(ctx, JOT_EUSE, "export: random variables have no place in a file: make "
                         "them inputs");
-    for (uint32_t i = 0; i < e->f->plan->codes.n; i++)
-        if (!e->f->plan->codes.v[i].spec->source)
-            return jot_fail(ctx, JOT_EUSE, "export: code %s is a host function, which has no text "
-                            "for a file", e->f->plan->codes.v[i].spec->name);
+    e->most = 1;
+    if (!export_collect(e, e->f->plan))
+        return false;
     if (!export_places(e))
         return false;
     export_head(e);
@@ -527,6 +574,7 @@ jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars output
     if (!e.f)
         return false;
     ok = export_text(&e);
+    jot_vec_free(&ctx->mem, e.kernels);
     jot_text_free(&e.t);
     jot_func_end(e.f);
     return ok;

@@ -343,7 +343,7 @@ make_scalars(FuncMake *m)
                 f->random[i] = k + 1;
     }
     for (i = 0; i < plan->codes.n; i++)
-        f->bind.code[i] = jot_node(m->ctx, m->s.list.v[plan->codes.v[i].pos])->code->scalar;
+        f->bind.code[i] = jot_node(m->ctx, m->s.list.v[plan->codes.v[i].pos])->code;
     return true;
 }
 
@@ -527,7 +527,7 @@ jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, c
                  : "the context has no backend");
         return NULL;
     }
-    if (!jot_home_only(ctx, op))
+    if (!jot_home_only(ctx, op) || !jot_flow_outside(ctx, op))
         return NULL;
     f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
     if (!f) {

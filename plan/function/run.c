@@ -187,6 +187,8 @@ jot_func_ready(Func *f)
     if (ctx->running)
         return jot_fail(ctx, JOT_EUSE,
                         "call: called from within an evaluation or a fetch's callback");
+    if (!jot_flow_outside(ctx, "call"))
+        return false;
     if (!jot_home_only(ctx, "call") || !call_states(f))
         return false;
     ctx->mem.failed = false;
