@@ -1,0 +1,364 @@
+/* save/file.c - jot_save, jot_load: a graph's text and tensors as one file of safetensors.
+ *
+ *     __metadata__   "jot.graph": the text, "jot.hash": of it
+ *     tensors        parameters and arrays by their names
+ *
+ * So whoever reads safetensors reads the weights. Elements of arrays stay where they lie in the
+ * file, parameters are copied.
+ *
+ * What is loaded hangs on one record, as nets and trainers do: an array of bytes outside all
+ * scopes, with the lists and names in it.
+ *
+ * Read before: save/write.c, save/read.c, io.h. After: tests/test_save.c. */
+#include "save/save.h"
+#ifndef JOT_NO_HOST
+#include "io.h"
+#include <string.h>
+
+#define SAVE_GRAPH "jot.graph"
+#define SAVE_HASH "jot.hash"
+
+/* ---- saving ------------------------------------------------------------------------------- */
+
+static void
+save_hash(const char *text, size_t n, char hash[17])
+{
+    uint64_t h = jot_hash(0, text, n);
+    Text t = {NULL, hash, 0, 17};
+
+    jot_text_f(&t, "%08x%08x", (unsigned)(h >> 32), (unsigned)h);
+}
+
+/* All tensors have elements, so nothing need run, and what waits is out of sight meanwhile. */
+static bool
+save_written(jot_Ctx *ctx, const char *path, const jot_Named *named, int n, const jot_Writing *how)
+{
+    uint32_t pending = ctx->pending.n, undo = ctx->undo.n, fetches = ctx->fetches.n;
+    bool ok;
+
+    ctx->pending.n = ctx->undo.n = ctx->fetches.n = 0;
+    ok = jot_file_write(ctx, path, named, n, how);
+    ctx->pending.n = pending;
+    ctx->undo.n = undo;
+    ctx->fetches.n = fetches;
+    return ok;
+}
+
+static bool
+save_file(Saving *s, const char *path)
+{
+    jot_Ctx *ctx = s->ctx;
+    jot_Named *named = jot_mem_new(&ctx->mem, s->tensors.n, sizeof *named);
+    char hash[17];
+    jot_Text text[2];
+    jot_Meta meta[2];
+    jot_Writing how;
+    bool ok = named != NULL || jot_fail_memory(ctx, "save");
+    uint32_t k;
+
+    for (k = 0; ok && k < s->tensors.n; k++) {
+        memcpy(named[k].name, s->tensors.v[k].name, jot_str_len(s->tensors.v[k].name) + 1);
+        named[k].var = jot_var_outside(ctx, s->tensors.v[k].node);
+        ok = named[k].var.slot != 0;
+    }
+    save_hash(s->json.s, s->json.n, hash);
+    memset(meta, 0, sizeof meta);
+    memset(&how, 0, sizeof how);
+    text[0].p = s->json.s, text[0].n = s->json.n;
+    text[1].p = hash, text[1].n = 16;
+    for (k = 0; k < 2; k++) {
+        meta[k].key = k ? SAVE_HASH : SAVE_GRAPH;
+        meta[k].kind = JOT_META_TEXT;
+        meta[k].count = 1;
+        meta[k].texts = &text[k];
+    }
+    how.format = "safetensors";
+    how.meta = meta;
+    how.metas = 2;
+    ok = ok && save_written(ctx, path, named, (int)s->tensors.n, &how);
+    for (k = 0; named && k < s->tensors.n; k++)
+        jot_free(named[k].var);
+    jot_mem_free(&ctx->mem, named, named ? s->tensors.n * sizeof *named : 0);
+    return ok;
+}
+
+bool
+jot_save(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path)
+{
+    Saving s;
+    bool ok;
+
+    if (!ctx || ctx->status)
+        return false;
+    if (ctx->running || ctx->building || !path || inputs.n < 0 || outputs.n < 0)
+        return jot_fail(ctx, JOT_EUSE, "save: %s", !path ? "the path is NULL"
+                        : ctx->running || ctx->building
+                              ? "called from within an evaluation or a callback"
+                        : "the number of inputs or outputs is negative");
+    memset(&s, 0, sizeof s);
+    s.ctx = ctx;
+    ok = jot_save_graph(&s, inputs, outputs) && save_file(&s, path);
+    jot_save_end(&s);
+    return ok;
+}
+
+#ifdef JOT_CJSON
+/* ---- loading ------------------------------------------------------------------------------ */
+
+typedef struct { jot_Ctx *ctx; jot_File *file; } LoadFile;
+
+static jot_Var
+load_leaf_of(void *user, const char *name, jot_DType dtype, jot_Ints shape, bool param)
+{
+    LoadFile *f = user;
+    int64_t k = name ? jot_file_find(f->file, name) : -1, nelem = 1;
+    const jot_Stored *t = k >= 0 ? &f->file->tensor[k] : NULL;
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
+    jot_Var v;
+
+    if (!name)
+        return param ? jot_param(f->ctx, dtype, shape, NULL)
+                     : jot_array(f->ctx, dtype, shape, NULL);
+    if (!t)
+        return jot_raise(f->ctx, JOT_EIO, "load: %s: there is no tensor %s", f->file->name, name);
+    if (t->dtype != dtype || t->rank != shape.n
+        || memcmp(t->shape, shape.v, (size_t)shape.n * sizeof *shape.v))
+        return jot_raise(f->ctx, JOT_EIO, "load: %s: tensor %s is %s %s; the graph has it as %s %s",
+                         f->file->name, name, t->type, jot_shape_str(a, t->rank, t->shape),
+                         jot_dtype_name(dtype), jot_shape_str(b, shape.n, shape.v));
+    if (!param)
+        return jot_file_var(f->ctx, f->file, k);
+    v = jot_shape_ok(f->ctx, "load", dtype, shape.n, shape.v, &nelem)
+      ? jot_param(f->ctx, dtype, shape, NULL) : JOT_POISON(f->ctx);
+    if (v.slot && !jot_file_copy(f->ctx, f->file, k, (void *)(uintptr_t)jot_data(v), t->nbytes)) {
+        jot_free(v);
+        return JOT_POISON(f->ctx);
+    }
+    return v;
+}
+
+/* A list of n handles and names, behind `at` in the record. */
+typedef struct { char *p; size_t n; } LoadRoom;
+
+static void *
+load_room(LoadRoom *room, size_t nbytes)
+{
+    void *p = room->p ? room->p + room->n : NULL;
+
+    room->n += (nbytes + 15) / 16 * 16;
+    return p;
+}
+
+/* Its name, or `kind` and its number. */
+static const char *
+load_name(const Loading *l, LoadRoom *room, uint32_t node, const char *kind, uint32_t k)
+{
+    char numbered[32];
+    Text t = {NULL, numbered, 0, sizeof numbered};
+    const char *name = l->name[node];
+    char *copy;
+
+    jot_text_f(&t, "%s%u", kind, k);
+    name = name ? name : numbered;
+    copy = load_room(room, jot_str_len(name) + 1);
+    if (copy)
+        memcpy(copy, name, jot_str_len(name) + 1);
+    return copy;
+}
+
+/* Handles of nodes (number NULL: the parameters) and their names. */
+static void
+load_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n, const char *kind,
+             jot_Vars *vars, jot_Strs *names)
+{
+    jot_Var *v = load_room(room, n * sizeof *v);
+    const char **name = load_room(room, n * sizeof *name);
+    uint32_t k;
+
+    for (k = 0; k < n; k++) {
+        const char *is = load_name(l, room, number ? number[k] : l->param_at.v[k], kind, k);
+
+        if (!v)
+            continue;
+        name[k] = is;
+        v[k] = number ? jot_var_outside(l->ctx, l->id[number[k]]) : l->params.v[k];
+    }
+    *vars = jot_vars((int)n, v);
+    *names = jot_strs((int)n, name);
+}
+
+static void
+load_lists(Loading *l, LoadRoom *room, jot_Saved *out)
+{
+    load_handles(l, room, l->in, l->nin, "in", &out->inputs, &out->input_names);
+    load_handles(l, room, l->out, l->nout, "out", &out->outputs, &out->output_names);
+    load_handles(l, room, NULL, l->params.n, "param", &out->params, &out->param_names);
+}
+
+static bool
+load_record(Loading *l, jot_Saved *out)
+{
+    LoadRoom room = {NULL, 0};
+    int64_t nbytes;
+
+    load_lists(l, &room, out); /* how much it is */
+    nbytes = (int64_t)room.n;
+    out->record = jot_param(l->ctx, JOT_U8, jot_ints(1, &nbytes), NULL);
+    room.p = (char *)(uintptr_t)jot_data(out->record);
+    room.n = 0;
+    if (!room.p)
+        return false;
+    load_lists(l, &room, out);
+    l->params.n = 0; /* the record's now */
+    return !l->ctx->status;
+}
+
+static bool
+load_assign(Loading *l, const jot_Saved *out)
+{
+    jot_Var *v = jot_mem_new(&l->ctx->mem, 2 * (size_t)l->nupdates, sizeof *v);
+    bool ok = v != NULL || jot_fail_memory(l->ctx, "load");
+    uint32_t k, n = l->nupdates;
+
+    for (k = 0; ok && k < n; k++) {
+        v[k] = out->params.v[l->old[k]];
+        v[n + k] = jot_var_outside(l->ctx, l->id[l->value[k]]);
+        ok = v[n + k].slot != 0;
+    }
+    ok = ok && jot_assign_all(jot_vars((int)n, v), jot_vars((int)n, v + n));
+    for (k = 0; v && k < n; k++)
+        jot_free(v[n + k]);
+    jot_mem_free(&l->ctx->mem, v, v ? 2 * (size_t)n * sizeof *v : 0);
+    return ok;
+}
+
+/* Its text, if it is whole. */
+static const char *
+load_text(Loading *l, jot_File *file, Text *copy)
+{
+    jot_Text text = jot_meta_text(file, SAVE_GRAPH), hash = jot_meta_text(file, SAVE_HASH);
+    char found[17];
+
+    if (!text.p) {
+        jot_fail(l->ctx, JOT_EIO, "load: %s: it has tensors alone, no graph of jot_save's",
+                 file->name);
+        return NULL;
+    }
+    save_hash(text.p, text.n, found);
+    if (!hash.p || hash.n != 16 || memcmp(hash.p, found, 16) || memchr(text.p, 0, text.n)) {
+        jot_fail(l->ctx, JOT_EIO, "load: %s: its graph is damaged: its hash is not the one beside "
+                 "it", file->name);
+        return NULL;
+    }
+    copy->mem = &l->ctx->mem;
+    jot_text_put(copy, text.p, text.n);
+    if (!copy->s)
+        jot_fail_memory(l->ctx, "load");
+    return copy->s;
+}
+
+static bool
+load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
+{
+    LoadFile from = {ctx, file};
+    Text text = {0};
+    Loading l;
+    uint32_t mark = ctx->loose.n, k;
+    bool ok;
+
+    memset(&l, 0, sizeof l);
+    l.ctx = ctx;
+    l.file = file->name;
+    l.code = how & JOT_LOAD_CODE;
+    l.leaf = load_leaf_of;
+    l.user = &from;
+    jot_push(ctx);
+    ok = load_text(&l, file, &text) && jot_load_graph(&l, text.s) && load_record(&l, out);
+    if (ok)
+        out->hash = jot_hash(0, text.s, text.n);
+    ok = ok && load_assign(&l, out);
+    for (k = 0; k < l.params.n; k++)
+        jot_free(l.params.v[k]);
+    ctx->stream += ok ? l.draws : 0;
+    jot_load_end(&l);
+    jot_graph_sweep(ctx, mark);
+    jot_pop(ctx);
+    jot_text_free(&text);
+    return ok;
+}
+
+#else
+static bool
+load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
+{
+    (void)file, (void)how, (void)out;
+    return jot_fail(ctx, JOT_EUSE, "load: %s", jot_file_can("safetensors"));
+}
+#endif
+
+/* The failure of a file becomes the context's. */
+static bool
+load_opened(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
+{
+    bool ok = false;
+
+    if (!file)
+        jot_fail_memory(ctx, "load");
+    else if (file->status)
+        jot_fail(ctx, file->status, "load: %s", file->message);
+    else
+        ok = load_file(ctx, file, how, out);
+    jot_file_close(file);
+    if (!ok)
+        jot_saved_free(out);
+    return ok;
+}
+
+static bool
+load_ready(jot_Ctx *ctx, const void *from, jot_Saved *out)
+{
+    if (out)
+        memset(out, 0, sizeof *out);
+    if (!ctx || ctx->status)
+        return false;
+    if (!from || !out || ctx->running || ctx->building)
+        return jot_fail(ctx, JOT_EUSE, "load: %s", !out ? "there is nowhere to put what is loaded"
+                        : !from ? "there is no file"
+                        : "called from within an evaluation or a callback");
+    return true;
+}
+
+bool
+jot_load(jot_Ctx *ctx, const char *path, unsigned how, jot_Saved *out)
+{
+    return load_ready(ctx, path, out) && load_opened(ctx, jot_file_open(path), how, out);
+}
+
+bool
+jot_load_memory(jot_Ctx *ctx, const char *name, const void *bytes, size_t nbytes, unsigned how,
+                jot_Saved *out)
+{
+    return load_ready(ctx, bytes, out)
+        && load_opened(ctx, jot_file_memory(name, bytes, nbytes), how, out);
+}
+
+void
+jot_saved_free(jot_Saved *saved)
+{
+    const jot_Vars *list[3];
+    int k, i;
+
+    if (!saved)
+        return;
+    list[0] = &saved->inputs, list[1] = &saved->outputs, list[2] = &saved->params;
+    for (k = 0; k < 3; k++)
+        for (i = 0; list[k]->v && i < list[k]->n; i++)
+            jot_free(list[k]->v[i]);
+    jot_free(saved->record);
+    memset(saved, 0, sizeof *saved);
+}
+#undef SAVE_GRAPH
+#undef SAVE_HASH
+#else
+typedef int jot_save_file_nothing;
+#endif

@@ -1,0 +1,581 @@
+/* save/read.c - text becomes a graph: the nodes of the file, one after the other.
+ *
+ * Fields are looked up by the words of save.def; a word that is none of its kind's is refused by
+ * name, and so is one that lacks. A node is made of nodes that are there by then, once
+ * save/check.c found that its operands fit. Draws are numbered on from where the context stands, as
+ * if the graph were built now.
+ *
+ * cJSON takes at most 64 bytes for each of the text, and some 20 more go into nodes.
+ *
+ * Read before: save/save.h, save/write.c. After: save/check.c, save/read_code.c, save/file.c. */
+#include "save/save.h"
+#if !defined JOT_NO_HOST && defined JOT_CJSON
+#include "ops/rewrite/stack.h"
+#include <string.h>
+
+/* ---- messages and fields ------------------------------------------------------------------ */
+
+JOT_FN bool
+jot_load_bad(Loading *l, const char *format, ...)
+{
+    char text[600];
+    Text t = {NULL, text, 0, sizeof text};
+    va_list args;
+
+    if (l->ctx->mem.failed)
+        return jot_fail_memory(l->ctx, "load");
+    va_start(args, format);
+    jot_text_v(&t, format, args);
+    va_end(args);
+    if (l->at < l->n)
+        return jot_fail(l->ctx, JOT_EIO, "load: %s: node %u: %s", l->file, l->at, text);
+    return jot_fail(l->ctx, JOT_EIO, "load: %s: %s", l->file, text);
+}
+
+JOT_FN bool
+jot_load_fields(Loading *l, const cJSON *item, const char *what, const char *const *names, int n,
+                cJSON **field)
+{
+    cJSON *f;
+    int k;
+
+    memset(field, 0, (size_t)n * sizeof *field);
+    if (!cJSON_IsObject(item))
+        return jot_load_bad(l, "%s is no object of JSON", what);
+    for (f = item->child; f; f = f->next) {
+        for (k = 0; k < n && !jot_str_eq(names[k], f->string); k++)
+            ;
+        if (k == n)
+            return jot_load_bad(l, "%s has the field \"%.*s\", which this version does not know",
+                                what, 60, f->string);
+        if (field[k])
+            return jot_load_bad(l, "%s has the field \"%s\" twice", what, f->string);
+        field[k] = f;
+    }
+    return true;
+}
+
+JOT_FN uint32_t
+jot_load_count(const cJSON *array)
+{
+    uint32_t n = 0;
+    const cJSON *item;
+
+    for (item = array ? array->child : NULL; item; item = item->next)
+        n++;
+    return n;
+}
+
+JOT_FN bool
+jot_load_whole(Loading *l, const cJSON *item, const char *what, int64_t lo, int64_t hi,
+               int64_t *value)
+{
+    double d = item && cJSON_IsNumber(item) ? item->valuedouble : 0.5;
+
+    if (!(d >= -9007199254740992.0 && d <= 9007199254740992.0) || d != (double)(int64_t)d)
+        return jot_load_bad(l, "%s is no whole number", what);
+    if ((int64_t)d < lo || (int64_t)d > hi)
+        return jot_load_bad(l, "%s is %lld; %lld to %lld asked", what, (long long)d, (long long)lo,
+                            (long long)hi);
+    *value = (int64_t)d;
+    return true;
+}
+
+static bool
+load_is_array(Loading *l, const cJSON *item, const char *what)
+{
+    return (item && cJSON_IsArray(item))
+        || jot_load_bad(l, "%s is %s", what, item ? "no array" : "not there");
+}
+
+static bool
+load_string(Loading *l, const cJSON *item, const char *what, const char **text)
+{
+    if (!item || !cJSON_IsString(item))
+        return jot_load_bad(l, "%s is %s", what, item ? "no text" : "not there");
+    *text = item->valuestring;
+    return true;
+}
+
+JOT_FN bool
+jot_load_shape(Loading *l, const cJSON *item, int *rank, int64_t *ext)
+{
+    const cJSON *one;
+
+    *rank = 0;
+    if (!load_is_array(l, item, "shape"))
+        return false;
+    for (one = item->child; one; one = one->next) {
+        if (*rank == JOT_MAX_RANK)
+            return jot_load_bad(l, "shape has more than %d extents", JOT_MAX_RANK);
+        if (!jot_load_whole(l, one, "an extent", 0, (int64_t)1 << 53, &ext[*rank]))
+            return false;
+        ++*rank;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_load_dtype(Loading *l, const cJSON *item, jot_DType *dtype)
+{
+    const char *text;
+    int k;
+
+    if (!load_string(l, item, "dtype", &text))
+        return false;
+    for (k = 0; k < JOT_DTYPES && !jot_str_eq(jot_dtype_name((jot_DType)k), text); k++)
+        ;
+    *dtype = (jot_DType)k;
+    return k < JOT_DTYPES || jot_load_bad(l, "there is no dtype \"%.*s\"", 20, text);
+}
+
+JOT_FN bool
+jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value)
+{
+    const char *text;
+    int k;
+
+    if (!load_string(l, item, "bits", &text))
+        return false;
+    for (k = 0, value->u = 0; k < 16; k++) {
+        const char *digits = "0123456789abcdef", *at = text[k] ? strchr(digits, text[k]) : NULL;
+
+        if (!at)
+            break;
+        value->u = value->u << 4 | (uint64_t)(at - digits);
+    }
+    return (k == 16 && !text[16]) || jot_load_bad(l, "bits is \"%.*s\", no 16 digits", 20, text);
+}
+
+/* ---- a node's words ----------------------------------------------------------------------- */
+
+/* Numbers of nodes before `below`. */
+static bool
+load_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below, uint32_t *to)
+{
+    const cJSON *item;
+    int64_t v;
+
+    if (!load_is_array(l, array, what))
+        return false;
+    for (item = array->child; item; item = item->next) {
+        if (!jot_load_whole(l, item, what, 0, UINT32_MAX, &v))
+            return false;
+        if (v >= below)
+            return jot_load_bad(l, "%s has node %lld, and there is none of this number before it",
+                                what, (long long)v);
+        *to++ = (uint32_t)v;
+    }
+    return true;
+}
+
+static bool
+load_inputs(Loading *l, LoadNode *n)
+{
+    uint32_t number[UINT8_MAX], k, count = jot_load_count(n->word[SAVE_IN]);
+
+    if (count > UINT8_MAX)
+        return jot_load_bad(l, "it reads %u nodes; %d are taken", count, UINT8_MAX);
+    if (!load_numbers(l, n->word[SAVE_IN], "in", l->at, number))
+        return false;
+    for (k = 0; k < count; k++)
+        n->input[k] = l->id[number[k]];
+    n->spec.ninputs = (int)count;
+    n->spec.input = n->input;
+    return true;
+}
+
+static bool
+load_scalar(Loading *l, LoadNode *n, jot_DType dtype)
+{
+    unsigned char element[8] = {0};
+    const cJSON *value = n->word[SAVE_VALUE], *bits = n->word[SAVE_BITS];
+    jot_Scalar v = {0};
+
+    if (value && bits)
+        return jot_load_bad(l, "it has a value and bits");
+    if (bits && !jot_load_bits(l, bits, &v))
+        return false;
+    if (value && !cJSON_IsNumber(value))
+        return jot_load_bad(l, "value is no number");
+    if (value)
+        v = jot_scalar_from_f64(value->valuedouble, dtype);
+    jot_scalar_write(element, dtype, v); /* what the dtype has no element for becomes one */
+    n->spec.value = jot_scalar_read(element, dtype);
+    return true;
+}
+
+static bool
+load_expressions(Loading *l, const LoadNode *n, const cJSON *array, const char *what, int most,
+                 Ix *to, int *count)
+{
+    const Node *over = n->spec.kind == NODE_REDUCE ? jot_node(l->ctx, n->input[0]) : NULL;
+    Ix guards[2 * JOT_MAX_RANK * MAP_MAX_EXTRA];
+    const int64_t *ext[MAP_MAX_EXTRA];
+    int rank[MAP_MAX_EXTRA], k;
+    IxParse parse = {.pool = &l->ctx->ix, .extra_rank = rank, .extra_ext = ext, .guards = guards};
+    const cJSON *item;
+    const char *text;
+
+    parse.space.n = over ? over->rank : n->spec.rank;
+    parse.space.ext = over ? over->ext : n->spec.ext;
+    parse.max_guards = (int)(sizeof guards / sizeof *guards);
+    parse.extra_n = n->spec.ninputs - 1;
+    if (parse.extra_n > MAP_MAX_EXTRA)
+        return jot_load_bad(l, "%d index variables; %d are taken", parse.extra_n, MAP_MAX_EXTRA);
+    for (k = 0; k < parse.extra_n; k++) {
+        rank[k] = jot_node(l->ctx, n->input[k + 1])->rank;
+        ext[k] = jot_node(l->ctx, n->input[k + 1])->ext;
+    }
+    if (!load_is_array(l, array, what))
+        return false;
+    for (*count = 0, item = array->child; item; item = item->next, ++*count) {
+        if (*count == most)
+            return jot_load_bad(l, "%s: %d expressions asked, there are more", what, most);
+        if (!load_string(l, item, what, &text))
+            return false;
+        to[*count] = jot_ix_parse(&parse, text);
+        if (!to[*count])
+            return jot_load_bad(l, "%s: \"%.*s\": %s", what, 100, text, parse.message);
+        parse.nguards = 0;
+    }
+    return true;
+}
+
+static bool
+load_map(Loading *l, LoadNode *n)
+{
+    n->spec.index = n->index;
+    n->spec.cond = n->cond;
+    if (n->spec.ninputs < 1)
+        return jot_load_bad(l, "it reads nothing");
+    return load_expressions(l, n, n->word[SAVE_INDEX], "index", JOT_MAX_RANK, n->index,
+                            &n->spec.nindex)
+        && (!n->word[SAVE_WHERE]
+            || load_expressions(l, n, n->word[SAVE_WHERE], "where", MAP_MAX_COND, n->cond,
+                                &n->spec.ncond));
+}
+
+static bool
+load_reduce(Loading *l, LoadNode *n)
+{
+    const char *how;
+    int op = 0;
+
+    if (!load_string(l, n->word[SAVE_HOW], "how", &how))
+        return false;
+    while (op < REDUCE_OPS && !jot_str_eq(jot_reduce_info[op].name, how))
+        op++;
+    n->spec.op = op;
+    if (op == REDUCE_OPS)
+        return jot_load_bad(l, "there is no reduction \"%.*s\"", 40, how);
+    return load_map(l, n) && load_scalar(l, n, JOT_F64);
+}
+
+static bool
+load_pieces(Loading *l, LoadNode *n)
+{
+    const cJSON *item;
+    int64_t v;
+    int k = 0;
+
+    if (!load_is_array(l, n->word[SAVE_PIECES], "pieces"))
+        return false;
+    for (item = n->word[SAVE_PIECES]->child; item; item = item->next) {
+        if (k == 2 * STACK_MOST)
+            return jot_load_bad(l, "more than %d pieces", STACK_MOST);
+        if (!jot_load_whole(l, item, "a piece", k % 2 ? 0 : -1, (int64_t)1 << 53, &v))
+            return false;
+        n->index[k++] = jot_ix_const(&l->ctx->ix, v);
+    }
+    n->spec.index = n->index;
+    n->spec.nindex = k;
+    return true;
+}
+
+static bool
+load_random(Loading *l, LoadNode *n)
+{
+    jot_Ctx *ctx = l->ctx;
+    int64_t draw;
+
+    n->spec.op = n->kind->name[0] == 'u' ? EW_UNIFORM : EW_NORMAL;
+    n->spec.unshared = true;
+    if (n->spec.dtype != JOT_F32 && n->spec.dtype != JOT_F64)
+        return jot_load_bad(l, "%s are drawn; f32 and f64 can be", jot_dtype_name(n->spec.dtype));
+    if (!jot_load_whole(l, n->word[SAVE_DRAW], "draw", 0, UINT32_MAX, &draw))
+        return false;
+    n->spec.value.u = jot_random_seed(ctx, n->spec.op, n->spec.dtype, ctx->stream + (uint64_t)draw,
+                                      &n->spec.stream);
+    if (l->draws <= (uint64_t)draw)
+        l->draws = (uint64_t)draw + 1;
+    return true;
+}
+
+static bool
+load_flags(Loading *l, LoadNode *n)
+{
+    static const struct { SaveWord word; int flag; } flags[] = {
+        {SAVE_STOP_GRAD, NODE_STOP_GRAD}, {SAVE_STOP_FUSE, NODE_STOP_FUSE}, {SAVE_STATE, NODE_STATE}
+    };
+    int64_t v = 0;
+    int k;
+
+    for (k = 0; k < 3; k++) {
+        const cJSON *item = n->word[flags[k].word];
+
+        if (item && !jot_load_whole(l, item, jot_save_words[flags[k].word], 1, 1, &v))
+            return false;
+        n->spec.flags |= item ? flags[k].flag : 0;
+    }
+    n->spec.unshared = n->spec.flags & NODE_STATE;
+    v = 0;
+    if (n->word[SAVE_OUTPUT]
+        && !jot_load_whole(l, n->word[SAVE_OUTPUT], "output", 0, UINT8_MAX - 1, &v))
+        return false;
+    n->spec.op = (int)v;
+    return true;
+}
+
+static bool
+load_code(Loading *l, LoadNode *n)
+{
+    int64_t kept = -1;
+
+    if (!l->code && n->spec.kind != NODE_CUSTOM)
+        return jot_load_bad(l, "it has C code, which would be run; jot_load takes such with "
+                            "JOT_LOAD_CODE, of files from whom you would run programs");
+    if (n->word[SAVE_KEPT]
+        && !jot_load_whole(l, n->word[SAVE_KEPT], "kept", 0, n->spec.ninputs, &kept))
+        return false;
+    n->spec.code = jot_load_code(l, n->word[SAVE_CODE], &n->spec, kept);
+    return n->spec.code != NULL;
+}
+
+static bool
+load_special(Loading *l, LoadNode *n)
+{
+    int64_t v;
+
+    switch (n->spec.kind) {
+    case NODE_CONST: return load_scalar(l, n, n->spec.dtype);
+    case NODE_IOTA:
+        if (!jot_load_whole(l, n->word[SAVE_DIM], "dim", 0, n->spec.rank - 1, &v))
+            return false;
+        n->spec.op = (int)v;
+        return true;
+    case NODE_RANDOM: return load_random(l, n);
+    case NODE_REINDEX: return load_scalar(l, n, n->spec.dtype) && load_map(l, n);
+    case NODE_REDUCE: return load_reduce(l, n);
+    case NODE_STACK: return load_pieces(l, n);
+    case NODE_CODE: case NODE_MAP: case NODE_CUSTOM: return load_code(l, n);
+    case NODE_PICK: case NODE_ALIAS: return load_flags(l, n);
+    default: return true;
+    }
+}
+
+/* ---- nodes -------------------------------------------------------------------------------- */
+
+/* Which kind it is, and that it has the words of one. */
+static bool
+load_kind(Loading *l, const cJSON *item, LoadNode *n)
+{
+    const uint32_t always = 1u << SAVE_OP | 1u << SAVE_DTYPE | 1u << SAVE_SHAPE | 1u << SAVE_NAME
+                          | 1u << SAVE_BESIDE;
+    const char *op;
+    int k;
+
+    if (!jot_load_fields(l, item, "it", jot_save_words, SAVE_WORDS, n->word)
+        || !load_string(l, n->word[SAVE_OP], "op", &op))
+        return false;
+    n->kind = *op ? jot_save_kind(op) : NULL;
+    if (!n->kind)
+        return jot_load_bad(l, "there is no operator \"%.*s\"", 60, op);
+    for (k = 0; k < SAVE_WORDS; k++) {
+        if (n->word[k] && !((n->kind->must | n->kind->may | always) >> k & 1))
+            return jot_load_bad(l, "%s has no field \"%s\"", op, jot_save_words[k]);
+        if (!n->word[k] && n->kind->must >> k & 1)
+            return jot_load_bad(l, "%s lacks the field \"%s\"", op, jot_save_words[k]);
+    }
+    n->spec.kind = (NodeKind)n->kind->kind;
+    while (n->spec.kind == NODE_EW && !jot_str_eq(jot_ew_info[n->spec.op].name, op))
+        n->spec.op++;
+    return true;
+}
+
+static NodeId
+load_leaf(Loading *l, LoadNode *n, const char *tensor)
+{
+    bool param = n->word[SAVE_STATE] || n->kind->name[0] == 'p';
+    jot_Var v = l->leaf(l->user, tensor, n->spec.dtype, jot_ints(n->spec.rank, n->spec.ext), param);
+
+    if (v.slot && param) {
+        if (!jot_vec_add(l->ctx, l->params, v, "load")) {
+            jot_free(v);
+            return 0;
+        }
+        if (!jot_vec_add(l->ctx, l->param_at, l->at, "load"))
+            return 0;
+    }
+    return v.slot ? l->ctx->slots.v[v.slot].node : 0;
+}
+
+static bool
+load_beside(Loading *l, LoadNode *n)
+{
+    int64_t v;
+
+    if (!n->word[SAVE_BESIDE])
+        return true;
+    if (l->at == 0 || !jot_load_whole(l, n->word[SAVE_BESIDE], "beside", 0, l->at - 1, &v))
+        return l->at ? false : jot_load_bad(l, "beside: there is no node before it");
+    n->spec.also = l->id[v];
+    return true;
+}
+
+static bool
+load_node(Loading *l, const cJSON *item, LoadNode *n)
+{
+    const char *name = NULL, *tensor = NULL;
+    NodeId id = 0;
+    bool ok;
+
+    memset(n, 0, sizeof *n);
+    n->spec.ext = n->ext;
+    if (!load_kind(l, item, n) || !jot_load_dtype(l, n->word[SAVE_DTYPE], &n->spec.dtype)
+        || !jot_load_shape(l, n->word[SAVE_SHAPE], &n->spec.rank, n->ext)
+        || (n->word[SAVE_NAME] && !load_string(l, n->word[SAVE_NAME], "name", &name))
+        || (n->word[SAVE_TENSOR] && !load_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
+        || (n->word[SAVE_IN] && !load_inputs(l, n)) || !load_beside(l, n))
+        return false;
+    ok = load_special(l, n) && (n->spec.kind == NODE_LEAF || jot_load_check(l, &n->spec));
+    if (ok)
+        id = n->spec.kind == NODE_LEAF ? load_leaf(l, n, tensor) : jot_node_make(l->ctx, &n->spec);
+    if (n->spec.code)
+        jot_code_unref(l->ctx, n->spec.code);
+    jot_node_ref(l->ctx, id);
+    l->id[l->at] = id;
+    l->name[l->at] = tensor ? tensor : name;
+    if (ok && !id && !l->ctx->status)
+        return jot_fail_memory(l->ctx, "load");
+    return id && (!name || jot_node(l->ctx, id)->name || jot_node_name(l->ctx, id, name, "load"));
+}
+
+/* ---- the graph ---------------------------------------------------------------------------- */
+
+static bool
+load_list(Loading *l, const cJSON *array, const char *what, uint32_t **to, uint32_t *n)
+{
+    *n = jot_load_count(array);
+    *to = jot_arena_array(&l->arena, uint32_t, *n);
+    return (*to || jot_fail_memory(l->ctx, "load")) && load_numbers(l, array, what, l->n, *to);
+}
+
+static bool
+load_updates(Loading *l, const cJSON *array)
+{
+    uint32_t pair[2], k = 0;
+    const cJSON *item;
+
+    if (!load_is_array(l, array, "updates"))
+        return false;
+    l->nupdates = jot_load_count(array);
+    l->old = jot_arena_array(&l->arena, uint32_t, l->nupdates);
+    l->value = jot_arena_array(&l->arena, uint32_t, l->nupdates);
+    if (!l->old || !l->value)
+        return jot_fail_memory(l->ctx, "load");
+    for (item = array->child; item; item = item->next, k++) {
+        if (jot_load_count(item) != 2)
+            return jot_load_bad(l, "an update is no pair of nodes");
+        if (!load_numbers(l, item, "updates", l->n, pair))
+            return false;
+        l->old[k] = pair[0];
+        l->value[k] = pair[1];
+    }
+    return true;
+}
+
+static bool
+load_nodes(Loading *l, const cJSON *nodes)
+{
+    LoadNode *n = jot_mem_new(&l->ctx->mem, 1, sizeof *n);
+    const cJSON *item;
+    bool ok = n != NULL || jot_fail_memory(l->ctx, "load");
+
+    for (l->at = 0, item = nodes->child; ok && item; item = item->next) {
+        ok = load_node(l, item, n);
+        l->at += ok;
+    }
+    jot_mem_free(&l->ctx->mem, n, n ? sizeof *n : 0);
+    return ok;
+}
+
+/* Inputs are leaves, each once; none is assigned, and what is assigned is a parameter. */
+static bool
+load_roots(Loading *l)
+{
+    uint32_t k, i;
+
+    for (k = 0; k < l->nin; k++) {
+        for (i = 0; i < k && l->in[i] != l->in[k]; i++)
+            ;
+        if (i < k || jot_node(l->ctx, l->id[l->in[k]])->kind != NODE_LEAF)
+            return jot_load_bad(l, "input %u is %s", k, i < k ? "there twice" : "no leaf");
+    }
+    for (k = 0; k < l->nupdates; k++) {
+        for (i = 0; i < l->param_at.n && l->param_at.v[i] != l->old[k]; i++)
+            ;
+        if (i == l->param_at.n)
+            return jot_load_bad(l, "node %u is assigned, and is no parameter", l->old[k]);
+        l->old[k] = i;
+    }
+    return true;
+}
+
+static bool
+load_root(Loading *l)
+{
+    static const char *const names[] = {"jot", "inputs", "outputs", "updates", "nodes"};
+    cJSON *field[5];
+    const char *magic;
+
+    if (!jot_load_fields(l, l->root, "the graph", names, 5, field)
+        || !load_string(l, field[0], "\"jot\"", &magic))
+        return false;
+    if (!jot_str_eq(magic, SAVE_MAGIC))
+        return jot_load_bad(l, "it is a \"%.*s\"; this version reads \"%s\"", 40, magic,
+                            SAVE_MAGIC);
+    if (!load_is_array(l, field[4], "nodes"))
+        return false;
+    l->n = l->at = jot_load_count(field[4]);
+    l->id = jot_arena_array(&l->arena, NodeId, l->n);
+    l->name = jot_arena_array(&l->arena, const char *, l->n);
+    return ((l->id && l->name) || jot_fail_memory(l->ctx, "load"))
+        && load_list(l, field[1], "inputs", &l->in, &l->nin)
+        && load_list(l, field[2], "outputs", &l->out, &l->nout) && load_updates(l, field[3])
+        && load_nodes(l, field[4]) && load_roots(l);
+}
+
+JOT_FN bool
+jot_load_graph(Loading *l, const char *text)
+{
+    l->arena.mem = &l->ctx->mem;
+    l->root = cJSON_Parse(text);
+    return l->root ? load_root(l) : jot_load_bad(l, "its graph is no JSON");
+}
+
+JOT_FN void
+jot_load_end(Loading *l)
+{
+    uint32_t k;
+
+    for (k = 0; l->id && k < l->n; k++)
+        jot_node_unref(l->ctx, l->id[k]);
+    jot_vec_free(&l->ctx->mem, l->params);
+    jot_vec_free(&l->ctx->mem, l->param_at);
+    jot_arena_free(&l->arena);
+    cJSON_Delete(l->root);
+}
+#else
+typedef int jot_load_nothing;
+#endif
