@@ -10,6 +10,8 @@
  * Read before: io/take.c. After: io/gguf.c. */
 #ifndef JOT_NO_HOST
 #include "io/parts.h"
+#include <float.h>
+#include <math.h>
 
 float
 io_half(const uint8_t *p)
@@ -83,6 +85,37 @@ unpack_q6_k(float *to, const uint8_t *from)
         int high = from[128 + 32 * half + at] >> 2 * quarter & 3;
         to[k] = d * (float)(int8_t)from[192 + k / 16] * (float)((low | high << 4) - 32);
     }
+}
+
+/* The nearest f16, ties to even, of 0 <= x < 65520. */
+static uint16_t
+half_of(float x)
+{
+    int e;
+
+    frexpf(x, &e); /* 2^(e - 1) <= x < 2^e, and 11 bits of it from there down; of 2^-24 at least */
+    double scaled = ldexp((double)x, e < -13 ? 24 : 11 - e), whole = floor(scaled);
+    double rest = scaled - whole;
+    whole += rest > 0.5 || (rest == 0.5 && fmod(whole, 2) == 1);
+    return (uint16_t)((e < -13 ? 0 : (e + 13) * 1024) + (int)whole);
+}
+
+bool
+io_q8_0(uint8_t to[34], const float from[32])
+{
+    float most = 0;
+
+    for (int k = 0; k < 32; k++) {
+        float size = fabsf(from[k]);
+        most = size > most || size != size ? size : most; /* a NaN stays */
+    }
+    float d = most / 127;
+    if (!(d < 65520))
+        return false;
+    io_store(to, half_of(d), 2);
+    for (int k = 0; k < 32; k++)
+        to[2 + k] = (uint8_t)(int)(d > FLT_MIN ? roundf(from[k] * (1 / d)) : 0);
+    return true;
 }
 
 const IoPacking *

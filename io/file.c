@@ -19,6 +19,10 @@
 static const IoFormat io_formats[] = {
     {"safetensors", ".safetensors", false, io_safetensors_is, io_safetensors_read,
      io_safetensors_fits, io_safetensors_write},
+    {"npy", ".npy", false, io_npy_is, io_npy_read, io_npy_fits, io_npy_write},
+    {"gguf", ".gguf", false, io_gguf_is, io_gguf_read, io_gguf_fits, io_gguf_write},
+    {"pt", ".pt", true, io_torch_is, io_torch_read, NULL, NULL},
+    {"npz", ".npz", false, io_npz_is, io_npz_read, io_npz_fits, io_npz_write},
 };
 enum { IO_FORMATS = sizeof io_formats / sizeof *io_formats };
 
@@ -73,6 +77,21 @@ io_fail(IoFile *f, jot_Status status, const char *format, ...)
     return false;
 }
 
+/* So many bytes more, if that is not too much for a file of this size: half of JOT_IO_MOST, as a
+ * list that grows is there twice for a moment. */
+static bool
+io_afford(IoFile *f, size_t nbytes)
+{
+    size_t most = f->bytes.n > SIZE_MAX / JOT_IO_MOST ? SIZE_MAX
+                  : f->bytes.n * (JOT_IO_MOST / 2) + JOT_IO_ROOM / 2;
+
+    if (nbytes > most - f->taken)
+        return io_fail(f, JOT_EIO, "what it says takes more memory than %d times its %zu bytes",
+                       JOT_IO_MOST / 2, f->bytes.n);
+    f->taken += nbytes;
+    return true;
+}
+
 void *
 io_keep(IoFile *f, size_t nbytes)
 {
@@ -80,7 +99,9 @@ io_keep(IoFile *f, size_t nbytes)
 
     if (!f->kept || n > f->kept->room - f->used) {
         size_t room = n > least ? n : least;
-        IoKept *more = nbytes < (size_t)PTRDIFF_MAX - 64 ? malloc(sizeof *more + room) : NULL;
+        if (nbytes > PTRDIFF_MAX / 2 || !io_afford(f, room))
+            return NULL;
+        IoKept *more = malloc(sizeof *more + room);
         if (!more) {
             io_fail(f, JOT_EMEM, "no memory for %zu bytes", nbytes);
             return NULL;
@@ -114,7 +135,9 @@ io_grow(IoFile *f, void *list, size_t *room, size_t n, size_t each)
     void *old;
     memcpy(&old, list, sizeof old);
     size_t more = *room ? *room + *room / 2 : 8;
-    void *p = more > *room && more < (size_t)PTRDIFF_MAX / each ? realloc(old, more * each) : NULL;
+    if (!io_afford(f, (more - *room) * each))
+        return false;
+    void *p = realloc(old, more * each);
     if (!p)
         return io_fail(f, JOT_EMEM, "no memory for %zu records", more);
     memcpy(list, &p, sizeof p);
@@ -185,7 +208,7 @@ add_sizes(IoFile *f, const jot_Stored *t, const IoLying *l)
     size_t want = 0, reach = 0;
     int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
 
-    if (t->dtype == JOT_DTYPES)
+    if (!t->block_nbytes)
         return true;
     if (row % t->block)
         return add_fail(f, t, "rows of whole blocks", (uint64_t)t->block, (uint64_t)row);

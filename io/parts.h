@@ -53,6 +53,7 @@ typedef struct {
     size_t meta_room;
     struct IoKept *kept;      /* memory of names and values, freed with the file */
     size_t used;              /* of the newest one */
+    size_t taken;             /* bytes of memory, for JOT_IO_MOST */
     char name[];
 } IoFile;
 
@@ -87,7 +88,7 @@ typedef struct {
 } IoPacking;
 JOT_FN const IoPacking *io_packing(const char *name); /* NULL: none */
 JOT_FN float io_half(const uint8_t *p);               /* of f16 */
-JOT_FN void io_q8_0(uint8_t to[34], const float from[32]);
+JOT_FN bool io_q8_0(uint8_t to[34], const float from[32]); /* false: not finite, too large */
 
 /* ---- zip ---- */
 
@@ -98,10 +99,14 @@ typedef struct {
     bool deflated;
     uint32_t crc;
 } IoEntry;
+JOT_FN bool io_zip_is(IoBytes b);
+JOT_FN bool io_zip_has(IoBytes b, const char *end);    /* an entry whose name ends like this */
 JOT_FN bool io_zip(IoFile *f, IoEntry **entries, size_t *n); /* kept */
-/* What is deflated there, `to` having room for all of it. False: told, f NULL: nobody. */
-JOT_FN bool io_inflate(jot_Ctx *ctx, const IoFile *f, const char *what, uint64_t offset,
-                       size_t nbytes, void *to, size_t inflated, uint32_t crc);
+/* All of a deflated tensor, with what stands before its elements. False: told. */
+JOT_FN bool io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l,
+                       void *to);
+/* The first `room` bytes of a deflated entry, or as many as come. */
+JOT_FN size_t io_inflate_begin(IoFile *f, const IoEntry *e, void *to, size_t room);
 
 /* ---- writing ---- */
 

@@ -88,7 +88,7 @@ take_inflated(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying 
     if (!p)
         jot_raise(ctx, JOT_EMEM, "%s: tensor %s: no memory for %zu bytes", f->name, t->name,
                   l->inflated);
-    else if (!io_inflate(ctx, f, t->name, t->offset, t->nbytes, p, l->inflated, l->crc)) {
+    else if (!io_inflate(ctx, f, t, l, p)) {
         free(p);
         p = NULL;
     }
@@ -211,7 +211,7 @@ jot_file_blocks(jot_Ctx *ctx, jot_File *file, int64_t k)
 
     if (!t)
         return jot_raise(NULL, JOT_EIO, "");
-    if (!t->data || t->rank == JOT_MAX_RANK || t->dtype == JOT_DTYPES)
+    if (!t->data || t->rank == JOT_MAX_RANK || !t->block_nbytes)
         return jot_raise(ctx, JOT_EUSE, "%s: tensor %s of type %s does not lie there in blocks",
                          file->name, t->name, t->type);
     memcpy(shape, t->shape, sizeof shape);
