@@ -1,5 +1,5 @@
 # jot - the targets:
-#   all            build/libjot.a                demo        train a network on drawn digits
+#   all            build/libjot.a, build/jot     demo        train a network on drawn digits
 #   test           everything but long campaigns test-long   the campaigns
 #   check-asan     tests under ASan and UBSan    check-tcc   the library and its tests built by tcc
 #   mutate         faults that no test notices: MUTANTS=n from SEED=n
@@ -54,7 +54,7 @@ MODELS  = $(wildcard examples/models/*.c)
 COMMON  = $(wildcard examples/common/*.c)
 EXAMPLES = $(patsubst examples/%.c,$(B)/examples/%,$(wildcard examples/0*.c examples/1*.c))
 
-all: $(B)/libjot.a
+all: $(B)/libjot.a $(B)/jot
 
 # POSIX and dlopen in the hosted files
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
@@ -86,7 +86,18 @@ $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/lib
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
+# the command: of cJSON it has its answers, and saved graphs
+COMMAND = $(B)/jot
+$(COMMAND): $(wildcard command/*.[ch]) core.h data.h io.h layer.h nn.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	@if [ -z "$(findstring -lcjson,$(DATALIBS))" ]; then echo "jot, the command, is not built: no cJSON here (apt install libcjson-dev)"; else \
+	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); fi
+command: $(COMMAND)
+
 # the networks' values against PyTorch's; saved, and loaded again
+$(B)/tests/command_models: tests/command_models.c $(MODELS) examples/models/model.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
 $(B)/tests/test_save: tests/test_save.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(filter -D%,$(DATALIBS)) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
@@ -141,11 +152,11 @@ AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image forced gates integers ir pads stencil target types winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
 STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
-run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
+run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
 	    $(filter-out $(LONGEST) $(ALONE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
-	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
+	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
 
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
@@ -321,7 +332,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
 
 clean:
@@ -329,7 +340,7 @@ clean:
 wc:
 	@tools/wc.sh
 # the installed library looks for the installed libtcc
-install: $(B)/libjot.a $(B)/dist/jot.h
+install: $(B)/libjot.a $(B)/dist/jot.h $(COMMAND)
 	@mkdir -p $(B)/installed
 	cp $(B)/libjot.a $(B)/installed/libjot.a
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -DJOT_LIBTCC_PATH='"$(abspath $(PREFIX))/lib/jot/libtcc.so"' -I. \
@@ -338,4 +349,7 @@ install: $(B)/libjot.a $(B)/dist/jot.h
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/jot
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	[ ! -e $(COMMAND) ] || { install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1; \
+	    $(CC) $(CFLAGS) -D_GNU_SOURCE -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); \
+	    install -m 755 $(B)/installed/jot $(DESTDIR)$(PREFIX)/bin/jot; install -m 644 command/jot.1 $(DESTDIR)$(PREFIX)/share/man/man1/jot.1; }
 	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

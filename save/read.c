@@ -510,7 +510,18 @@ load_nodes(Loading *l, const cJSON *nodes)
     return ok;
 }
 
-/* Inputs are leaves, each once; none is assigned, and what is assigned is a parameter. */
+/* Do two nodes have the same dtype and shape, as what is assigned and its value must? */
+static bool
+load_alike(const Loading *l, uint32_t a, uint32_t b)
+{
+    const Node *x = jot_node(l->ctx, l->id[a]), *y = jot_node(l->ctx, l->id[b]);
+
+    return x->dtype == y->dtype && x->rank == y->rank
+        && !memcmp(x->ext, y->ext, (size_t)x->rank * sizeof *x->ext)
+        && y->kind != NODE_CODE && y->kind != NODE_CUSTOM;
+}
+
+/* Inputs are leaves, each once; outputs have values; what is assigned is a parameter. */
 static bool
 load_roots(Loading *l)
 {
@@ -522,11 +533,17 @@ load_roots(Loading *l)
         if (i < k || jot_node(l->ctx, l->id[l->in[k]])->kind != NODE_LEAF)
             return jot_load_bad(l, "input %u is %s", k, i < k ? "there twice" : "no leaf");
     }
+    for (k = 0; k < l->nout; k++)
+        if (!load_alike(l, l->out[k], l->out[k]))
+            return jot_load_bad(l, "output %u has no value", k);
     for (k = 0; k < l->nupdates; k++) {
         for (i = 0; i < l->param_at.n && l->param_at.v[i] != l->old[k]; i++)
             ;
         if (i == l->param_at.n)
             return jot_load_bad(l, "node %u is assigned, and is no parameter", l->old[k]);
+        if (!load_alike(l, l->old[k], l->value[k]))
+            return jot_load_bad(l, "node %u is assigned node %u, of another dtype or shape",
+                                l->old[k], l->value[k]);
         l->old[k] = i;
     }
     return true;

@@ -104,7 +104,7 @@ LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
         free(text);
     }
     if (test_failed)
-        abort();
+        fflush(stdout), abort();
     return 0;
 }
 #else
@@ -232,6 +232,7 @@ static const struct { const char *after, *from, *to, *says; } lies[] = {
      "it has no value: bool ()"},
     {"", "\"updates\": [[", "\"updates\": [[0, 1], [", "node 0 is assigned, and is no parameter"},
     {"", "\"updates\": [[", "\"updates\": [[0], [", "an update is no pair of nodes"},
+    {"", ", 37]]", ", 0]]", "of another dtype or shape"},
     {"", "\"outputs\": [", "\"outputs\": [-1, ", "outputs is -1"},
     {"", "{\n", "[\n", "its graph is no JSON"},
 };
