@@ -54,8 +54,10 @@ typedef struct {
 
 /* What a file says beside its tensors: a value under a name, or a list of values of one kind. */
 typedef struct { const char *p; size_t n; } jot_Text; /* bytes, maybe without a 0 at their end */
-typedef enum { JOT_META_BOOL, JOT_META_INT, JOT_META_FLOAT, JOT_META_TEXT,
-               JOT_META_OTHER /* a list of lists, say: it is there, no more is known */ } jot_MetaKind;
+typedef enum {
+    JOT_META_BOOL, JOT_META_INT, JOT_META_FLOAT, JOT_META_TEXT,
+    JOT_META_OTHER          /* a list of lists, say: it is there, no more is known */
+} jot_MetaKind;
 typedef struct {
     const char *key;
     jot_MetaKind kind;

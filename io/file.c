@@ -250,13 +250,12 @@ io_add(IoFile *f, const jot_Stored *tensor, const IoLying *lying)
     static const IoLying plain;
     jot_Stored t = *tensor;
     IoLying l = lying ? *lying : plain;
-    const uint16_t one = 1;
     size_t n = (size_t)f->is.count, lying_room = f->room;
 
     if (!t.block) {
         t.block = 1;
         t.block_nbytes = (int)jot_dtype_nbytes(t.dtype);
-        l.swapped = l.swapped == (*(const uint8_t *)&one == 1) && t.block_nbytes > 1;
+        l.swapped = l.swapped == io_is_little() && t.block_nbytes > 1;
     }
     if (!add_checked(f, &t, &l) || !io_grow(f, &f->lying, &lying_room, n, sizeof l)
         || !io_grow(f, &f->tensor, &f->room, n, sizeof t))
@@ -319,8 +318,9 @@ io_finish(IoFile *f)
         qsort(f->order, n, sizeof *f->order, by_name);
     for (size_t k = 1; k < n; k++)
         if (!by_name(&f->order[k - 1], &f->order[k]))
-            return io_fail(f, JOT_EIO, "tensor %.100s is there twice: at byte %llu and at byte %llu",
-                           f->order[k]->name, (unsigned long long)f->order[k - 1]->offset,
+            return io_fail(f, JOT_EIO, "tensor %.100s is there twice: at byte %llu and at byte "
+                           "%llu", f->order[k]->name,
+                           (unsigned long long)f->order[k - 1]->offset,
                            (unsigned long long)f->order[k]->offset);
     return true;
 }

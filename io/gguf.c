@@ -331,8 +331,7 @@ bool
 io_gguf_fits(IoOut *o)
 {
     uint64_t a = gguf_alignment(o);
-    const uint16_t one = 1;
-    const char *why = !*(const uint8_t *)&one ? "written on little-endian machines alone"
+    const char *why = !io_is_little() ? "numbers of this byte order"
                       : !a || a > 1 << 20 || (a & (a - 1)) ? "general.alignment: no power of two"
                       : NULL;
 
@@ -341,7 +340,7 @@ io_gguf_fits(IoOut *o)
                                                        && o->how->meta[k].count != 1))
             why = o->how->meta[k].key;
     if (why)
-        jot_raise(o->ctx, JOT_EUSE, "%s: metadata that GGUF cannot keep: %s", o->path, why);
+        jot_raise(o->ctx, JOT_EUSE, "%s: GGUF cannot keep this: %s", o->path, why);
     for (int k = 0; !why && k < o->n; k++) {
         jot_Var v = o->tensor[k].var;
         if (gguf_row(o, k) >= 0 && jot_rank(v) <= GGUF_RANK

@@ -268,13 +268,12 @@ npy_make(char to[1024], jot_Var v)
 {
     int type = 0, n;
     size_t each = jot_dtype_nbytes(jot_dtype(v));
-    const uint16_t one = 1;
 
     while (npy_types[type].dtype != jot_dtype(v))
         type++;
     memcpy(to, "\x93NUMPY\1\0", 8);
     n = 10 + sprintf(to + 10, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
-                     each == 1 ? '|' : *(const uint8_t *)&one ? '<' : '>', npy_types[type].name);
+                     each == 1 ? '|' : io_is_little() ? '<' : '>', npy_types[type].name);
     for (int d = 0; d < jot_rank(v); d++)
         n += sprintf(to + n, d ? " %lld," : "%lld,", (long long)jot_extent(v, d));
     n += sprintf(to + n - (jot_rank(v) > 1), "), }") - (jot_rank(v) > 1);

@@ -44,6 +44,7 @@ typedef struct {
     const IoFormat *format;
     IoBytes bytes;
     void *map;                /* what munmap gets; NULL: the bytes are the caller's */
+    bool copies;              /* variables do not lie in it */
     int64_t users;            /* the caller's handle, and variables that lie in it */
     jot_Stored *tensor;
     IoLying *lying;
@@ -136,7 +137,7 @@ struct IoFormat {
     bool shares;                            /* tensors may have bytes in common */
     bool (*is)(IoBytes bytes);              /* by its first bytes */
     bool (*read)(IoFile *f);                /* false: told */
-    bool (*fits)(IoOut *o);                 /* before a file is made; false: told. NULL: not written */
+    bool (*fits)(IoOut *o);                 /* before a file is made; false: told. NULL: never */
     bool (*write)(IoOut *o);
 };
 JOT_FN bool io_safetensors_is(IoBytes b);
@@ -166,6 +167,15 @@ io_little(const uint8_t *p, int n)
     while (n--)
         x = x << 8 | p[n];
     return x;
+}
+
+/* Whether this machine's numbers begin with their lowest byte, as those of most files do. */
+static inline bool
+io_is_little(void)
+{
+    const uint16_t one = 1;
+
+    return *(const uint8_t *)&one == 1;
 }
 
 static inline void

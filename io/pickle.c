@@ -240,7 +240,8 @@ call_dict(Pickle *s, PickleValue in)
            : pickle_fail(s, "a dict of something");
 }
 
-static const struct { const char *name; bool (*call)(Pickle *s, PickleValue in); } pickle_calls[] = {
+typedef struct { const char *name; bool (*call)(Pickle *s, PickleValue in); } PickleCall;
+static const PickleCall pickle_calls[] = {
     {"torch._utils._rebuild_tensor_v2", call_tensor},
     {"torch._utils._rebuild_tensor_v3", call_tensor},
     {"torch._utils._rebuild_parameter", call_first},

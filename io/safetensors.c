@@ -204,6 +204,11 @@ io_safetensors_read(IoFile *f)
 bool
 io_safetensors_fits(IoOut *o)
 {
+    if (!io_is_little()) {
+        jot_raise(o->ctx, JOT_EUSE, "%s: safetensors keeps numbers of the other byte order",
+                  o->path);
+        return false;
+    }
     for (int k = 0; k < o->how->metas; k++) {
         const jot_Meta *m = &o->how->meta[k];
         if (m->kind != JOT_META_TEXT || m->list || memchr(m->texts->p, 0, m->texts->n)) {

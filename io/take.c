@@ -110,7 +110,8 @@ take_to(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, uint8_t *to, size_t 
     if (inflated)
         from = inflated + l->skip;
     if (t->block > 1)
-        take_blocks(io_packing(t->type), (float *)(void *)to, from, t->nbytes / (size_t)t->block_nbytes);
+        take_blocks(io_packing(t->type), (float *)(void *)to, from,
+                    t->nbytes / (size_t)t->block_nbytes);
     else if (l->strided)
         take_strided(to, from, t, l->stride, 0);
     else
@@ -185,7 +186,7 @@ jot_file_var(jot_Ctx *ctx, jot_File *file, int64_t k)
         return jot_raise(NULL, JOT_EIO, "");
     size_t nbytes = take_nbytes(t);
     jot_Ints shape = jot_ints(t->rank, t->shape);
-    if (t->block == 1 && take_aligned(t) && t->dtype != JOT_BOOL && nbytes)
+    if (t->block == 1 && take_aligned(t) && t->dtype != JOT_BOOL && nbytes && !f->copies)
         return take_borrow(ctx, f, t->dtype, shape, t->data);
     if (t->block == 1 && t->data)
         return jot_array(ctx, t->dtype, shape, t->data);
@@ -229,7 +230,7 @@ static bool
 take_name(jot_Ctx *ctx, const jot_File *file, jot_Named *out, const char *name)
 {
     if (strlen(name) >= sizeof out->name) {
-        jot_raise(ctx, JOT_ERANGE, "%s: tensor %.60s...: a name of at most %d bytes asked, %d found",
+        jot_raise(ctx, JOT_ERANGE, "%s: tensor %s: a name of at most %d bytes asked, %d found",
                   file->name, name, (int)sizeof out->name - 1, (int)strlen(name));
         return false;
     }

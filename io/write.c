@@ -1,6 +1,6 @@
 /* io/write.c - a file of tensors, written whole or not at all.
  *
- *     evaluate -> format's fits -> PATH.tmp-PID-N: format's write -> fsync -> rename -> fsync folder
+ *     evaluate -> format's fits -> PATH.tmp-PID-N: format's write -> fsync -> rename
  *
  * Whoever is killed on the way leaves the old file as it was, and perhaps a temporary one beside
  * it; a failure (a full disk, say) leaves neither. A link stays one: the file that it leads to is
