@@ -401,7 +401,8 @@ picture_svg(const Picture *p, FILE *f, const char *id)
             "markerWidth=\"7\" markerHeight=\"7\" orient=\"auto\">"
             "<path d=\"M0 0L8 4L0 8z\" fill=\"#666\"/></marker>\n"
             "<style>.c{fill:#faf7ef;stroke:#caa;stroke-dasharray:4 3}.b rect{stroke:#555}"
-            ".a{fill:none;stroke:#888}.l{fill:#666;font-size:10px}.hit rect{stroke:#d00;stroke-width:3}</style></defs>\n"
+            ".a{fill:none;stroke:#888}.l{fill:#666;font-size:10px}"
+            ".hit rect{stroke:#d00;stroke-width:3}</style></defs>\n"
             "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n<g class=\"all\">\n");
     svg_clusters(p, f);
     for (int k = 0; k < p->arrows; k++)

@@ -1,7 +1,7 @@
 /* save/check.c - does a node of a file fit its operands? What the builders see to, for nodes that
  * no builder made.
  *
- *     element-wise   as many operands as its row of scalar.def says, of its shape, of one dtype
+ *     element-wise   as many operands as its row of ops/scalar.def, of its shape, of one dtype
  *                    that the operator is defined for
  *     maps           an expression for each dimension of what is indexed; index variables are
  *                    integers. Where an index goes does not matter: outside is `value`, or dropped
