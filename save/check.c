@@ -54,7 +54,7 @@ fits_element(Loading *l, const NodeSpec *s)
     for (k = 0; k < s->ninputs; k++)
         if (!fits_same_shape(l, s, k)
             || !fits_dtype(l, (jot_DType)fits_input(l, s, k)->dtype,
-                            k < first ? JOT_BOOL : in, "an operand"))
+                           k < first ? JOT_BOOL : in, "an operand"))
             return false;
     if (!info->c[jot_dtype_class(in)][0] && s->op != EW_CAST)
         return jot_load_bad(l, "%s is not defined for %s", info->name, jot_dtype_name(in));

@@ -21,7 +21,7 @@
 /* ---- saving ------------------------------------------------------------------------------- */
 
 static void
-save_hash(const char *text, size_t n, char hash[17])
+savefile_hash(const char *text, size_t n, char hash[17])
 {
     uint64_t h = jot_hash(0, text, n);
     Text t = {NULL, hash, 0, 17};
@@ -31,7 +31,8 @@ save_hash(const char *text, size_t n, char hash[17])
 
 /* All tensors have elements, so nothing need run, and what waits is out of sight meanwhile. */
 static bool
-save_written(jot_Ctx *ctx, const char *path, const jot_Named *named, int n, const jot_Writing *how)
+savefile_written(jot_Ctx *ctx, const char *path, const jot_Named *named, int n,
+                 const jot_Writing *how)
 {
     uint32_t pending = ctx->pending.n, undo = ctx->undo.n, fetches = ctx->fetches.n;
     bool ok;
@@ -45,7 +46,7 @@ save_written(jot_Ctx *ctx, const char *path, const jot_Named *named, int n, cons
 }
 
 static bool
-save_file(Saving *s, const char *path)
+savefile_file(Saving *s, const char *path)
 {
     jot_Ctx *ctx = s->ctx;
     jot_Named *named = jot_mem_new(&ctx->mem, s->tensors.n, sizeof *named);
@@ -61,7 +62,7 @@ save_file(Saving *s, const char *path)
         named[k].var = jot_var_outside(ctx, s->tensors.v[k].node);
         ok = named[k].var.slot != 0;
     }
-    save_hash(s->json.s, s->json.n, hash);
+    savefile_hash(s->json.s, s->json.n, hash);
     memset(meta, 0, sizeof meta);
     memset(&how, 0, sizeof how);
     text[0].p = s->json.s, text[0].n = s->json.n;
@@ -75,7 +76,7 @@ save_file(Saving *s, const char *path)
     how.format = "safetensors";
     how.meta = meta;
     how.metas = 2;
-    ok = ok && save_written(ctx, path, named, (int)s->tensors.n, &how);
+    ok = ok && savefile_written(ctx, path, named, (int)s->tensors.n, &how);
     for (k = 0; named && k < s->tensors.n; k++)
         jot_free(named[k].var);
     jot_mem_free(&ctx->mem, named, named ? s->tensors.n * sizeof *named : 0);
@@ -97,7 +98,7 @@ jot_save(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path)
                         : "the number of inputs or outputs is negative");
     memset(&s, 0, sizeof s);
     s.ctx = ctx;
-    ok = jot_save_graph(&s, inputs, outputs) && save_file(&s, path);
+    ok = jot_save_graph(&s, inputs, outputs) && savefile_file(&s, path);
     jot_save_end(&s);
     return ok;
 }
@@ -108,7 +109,7 @@ jot_save(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path)
 typedef struct { jot_Ctx *ctx; jot_File *file; } LoadFile;
 
 static jot_Var
-load_leaf_of(void *user, const char *name, jot_DType dtype, jot_Ints shape, bool param)
+loadfile_leaf_of(void *user, const char *name, jot_DType dtype, jot_Ints shape, bool param)
 {
     LoadFile *f = user;
     int64_t k = name ? jot_file_find(f->file, name) : -1, nelem = 1;
@@ -141,7 +142,7 @@ load_leaf_of(void *user, const char *name, jot_DType dtype, jot_Ints shape, bool
 typedef struct { char *p; size_t n; } LoadRoom;
 
 static void *
-load_room(LoadRoom *room, size_t nbytes)
+loadfile_room(LoadRoom *room, size_t nbytes)
 {
     void *p = room->p ? room->p + room->n : NULL;
 
@@ -151,7 +152,7 @@ load_room(LoadRoom *room, size_t nbytes)
 
 /* Its name, or `kind` and its number. */
 static const char *
-load_name(const Loading *l, LoadRoom *room, uint32_t node, const char *kind, uint32_t k)
+loadfile_name(const Loading *l, LoadRoom *room, uint32_t node, const char *kind, uint32_t k)
 {
     char numbered[32];
     Text t = {NULL, numbered, 0, sizeof numbered};
@@ -160,7 +161,7 @@ load_name(const Loading *l, LoadRoom *room, uint32_t node, const char *kind, uin
 
     jot_text_f(&t, "%s%u", kind, k);
     name = name ? name : numbered;
-    copy = load_room(room, jot_str_len(name) + 1);
+    copy = loadfile_room(room, jot_str_len(name) + 1);
     if (copy)
         memcpy(copy, name, jot_str_len(name) + 1);
     return copy;
@@ -168,15 +169,15 @@ load_name(const Loading *l, LoadRoom *room, uint32_t node, const char *kind, uin
 
 /* Handles of nodes (number NULL: the parameters) and their names. */
 static void
-load_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n, const char *kind,
-             jot_Vars *vars, jot_Strs *names)
+loadfile_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n, const char *kind,
+                 jot_Vars *vars, jot_Strs *names)
 {
-    jot_Var *v = load_room(room, n * sizeof *v);
-    const char **name = load_room(room, n * sizeof *name);
+    jot_Var *v = loadfile_room(room, n * sizeof *v);
+    const char **name = loadfile_room(room, n * sizeof *name);
     uint32_t k;
 
     for (k = 0; k < n; k++) {
-        const char *is = load_name(l, room, number ? number[k] : l->param_at.v[k], kind, k);
+        const char *is = loadfile_name(l, room, number ? number[k] : l->param_at.v[k], kind, k);
 
         if (!v)
             continue;
@@ -188,33 +189,33 @@ load_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n, con
 }
 
 static void
-load_lists(Loading *l, LoadRoom *room, jot_Saved *out)
+loadfile_lists(Loading *l, LoadRoom *room, jot_Saved *out)
 {
-    load_handles(l, room, l->in, l->nin, "in", &out->inputs, &out->input_names);
-    load_handles(l, room, l->out, l->nout, "out", &out->outputs, &out->output_names);
-    load_handles(l, room, NULL, l->params.n, "param", &out->params, &out->param_names);
+    loadfile_handles(l, room, l->in, l->nin, "in", &out->inputs, &out->input_names);
+    loadfile_handles(l, room, l->out, l->nout, "out", &out->outputs, &out->output_names);
+    loadfile_handles(l, room, NULL, l->params.n, "param", &out->params, &out->param_names);
 }
 
 static bool
-load_record(Loading *l, jot_Saved *out)
+loadfile_record(Loading *l, jot_Saved *out)
 {
     LoadRoom room = {NULL, 0};
     int64_t nbytes;
 
-    load_lists(l, &room, out); /* how much it is */
+    loadfile_lists(l, &room, out); /* how much it is */
     nbytes = (int64_t)room.n;
     out->record = jot_param(l->ctx, JOT_U8, jot_ints(1, &nbytes), NULL);
     room.p = (char *)(uintptr_t)jot_data(out->record);
     room.n = 0;
     if (!room.p)
         return false;
-    load_lists(l, &room, out);
+    loadfile_lists(l, &room, out);
     l->params.n = 0; /* the record's now */
     return !l->ctx->status;
 }
 
 static bool
-load_assign(Loading *l, const jot_Saved *out)
+loadfile_assign(Loading *l, const jot_Saved *out)
 {
     jot_Var *v = jot_mem_new(&l->ctx->mem, 2 * (size_t)l->nupdates, sizeof *v);
     bool ok = v != NULL || jot_fail_memory(l->ctx, "load");
@@ -234,7 +235,7 @@ load_assign(Loading *l, const jot_Saved *out)
 
 /* Its text, if it is whole. */
 static const char *
-load_text(Loading *l, jot_File *file, Text *copy)
+loadfile_text(Loading *l, jot_File *file, Text *copy)
 {
     jot_Text text = jot_meta_text(file, SAVE_GRAPH), hash = jot_meta_text(file, SAVE_HASH);
     char found[17];
@@ -244,7 +245,7 @@ load_text(Loading *l, jot_File *file, Text *copy)
                  file->name);
         return NULL;
     }
-    save_hash(text.p, text.n, found);
+    savefile_hash(text.p, text.n, found);
     if (!hash.p || hash.n != 16 || memcmp(hash.p, found, 16) || memchr(text.p, 0, text.n)) {
         jot_fail(l->ctx, JOT_EIO, "load: %s: its graph is damaged: its hash is not the one beside "
                  "it", file->name);
@@ -258,7 +259,7 @@ load_text(Loading *l, jot_File *file, Text *copy)
 }
 
 static bool
-load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
+loadfile_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
 {
     LoadFile from = {ctx, file};
     Text text = {0};
@@ -270,13 +271,13 @@ load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
     l.ctx = ctx;
     l.file = file->name;
     l.code = how & JOT_LOAD_CODE;
-    l.leaf = load_leaf_of;
+    l.leaf = loadfile_leaf_of;
     l.user = &from;
     jot_push(ctx);
-    ok = load_text(&l, file, &text) && jot_load_graph(&l, text.s) && load_record(&l, out);
+    ok = loadfile_text(&l, file, &text) && jot_load_graph(&l, text.s) && loadfile_record(&l, out);
     if (ok)
         out->hash = jot_hash(0, text.s, text.n);
-    ok = ok && load_assign(&l, out);
+    ok = ok && loadfile_assign(&l, out);
     for (k = 0; k < l.params.n; k++)
         jot_free(l.params.v[k]);
     ctx->stream += ok ? l.draws : 0;
@@ -289,7 +290,7 @@ load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
 
 #else
 static bool
-load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
+loadfile_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
 {
     (void)file, (void)how, (void)out;
     return jot_fail(ctx, JOT_EUSE, "load: %s", jot_file_can("safetensors"));
@@ -298,7 +299,7 @@ load_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
 
 /* The failure of a file becomes the context's. */
 static bool
-load_opened(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
+loadfile_opened(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
 {
     bool ok = false;
 
@@ -307,7 +308,7 @@ load_opened(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
     else if (file->status)
         jot_fail(ctx, file->status, "load: %s", file->message);
     else
-        ok = load_file(ctx, file, how, out);
+        ok = loadfile_file(ctx, file, how, out);
     jot_file_close(file);
     if (!ok)
         jot_saved_free(out);
@@ -315,7 +316,7 @@ load_opened(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
 }
 
 static bool
-load_ready(jot_Ctx *ctx, const void *from, jot_Saved *out)
+loadfile_ready(jot_Ctx *ctx, const void *from, jot_Saved *out)
 {
     if (out)
         memset(out, 0, sizeof *out);
@@ -331,15 +332,15 @@ load_ready(jot_Ctx *ctx, const void *from, jot_Saved *out)
 bool
 jot_load(jot_Ctx *ctx, const char *path, unsigned how, jot_Saved *out)
 {
-    return load_ready(ctx, path, out) && load_opened(ctx, jot_file_open(path), how, out);
+    return loadfile_ready(ctx, path, out) && loadfile_opened(ctx, jot_file_open(path), how, out);
 }
 
 bool
 jot_load_memory(jot_Ctx *ctx, const char *name, const void *bytes, size_t nbytes, unsigned how,
                 jot_Saved *out)
 {
-    return load_ready(ctx, bytes, out)
-        && load_opened(ctx, jot_file_memory(name, bytes, nbytes), how, out);
+    return loadfile_ready(ctx, bytes, out)
+        && loadfile_opened(ctx, jot_file_memory(name, bytes, nbytes), how, out);
 }
 
 void

@@ -82,14 +82,14 @@ jot_load_whole(Loading *l, const cJSON *item, const char *what, int64_t lo, int6
 }
 
 static bool
-load_is_array(Loading *l, const cJSON *item, const char *what)
+loading_is_array(Loading *l, const cJSON *item, const char *what)
 {
     return (item && cJSON_IsArray(item))
         || jot_load_bad(l, "%s is %s", what, item ? "no array" : "not there");
 }
 
 static bool
-load_string(Loading *l, const cJSON *item, const char *what, const char **text)
+loading_string(Loading *l, const cJSON *item, const char *what, const char **text)
 {
     if (!item || !cJSON_IsString(item))
         return jot_load_bad(l, "%s is %s", what, item ? "no text" : "not there");
@@ -103,7 +103,7 @@ jot_load_shape(Loading *l, const cJSON *item, int *rank, int64_t *ext)
     const cJSON *one;
 
     *rank = 0;
-    if (!load_is_array(l, item, "shape"))
+    if (!loading_is_array(l, item, "shape"))
         return false;
     for (one = item->child; one; one = one->next) {
         if (*rank == JOT_MAX_RANK)
@@ -121,7 +121,7 @@ jot_load_dtype(Loading *l, const cJSON *item, jot_DType *dtype)
     const char *text;
     int k;
 
-    if (!load_string(l, item, "dtype", &text))
+    if (!loading_string(l, item, "dtype", &text))
         return false;
     for (k = 0; k < JOT_DTYPES && !jot_str_eq(jot_dtype_name((jot_DType)k), text); k++)
         ;
@@ -135,7 +135,7 @@ jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value)
     const char *text;
     int k;
 
-    if (!load_string(l, item, "bits", &text))
+    if (!loading_string(l, item, "bits", &text))
         return false;
     for (k = 0, value->u = 0; k < 16; k++) {
         const char *digits = "0123456789abcdef", *at = text[k] ? strchr(digits, text[k]) : NULL;
@@ -151,12 +151,12 @@ jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value)
 
 /* Numbers of nodes before `below`. */
 static bool
-load_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below, uint32_t *to)
+loading_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below, uint32_t *to)
 {
     const cJSON *item;
     int64_t v;
 
-    if (!load_is_array(l, array, what))
+    if (!loading_is_array(l, array, what))
         return false;
     for (item = array->child; item; item = item->next) {
         if (!jot_load_whole(l, item, what, 0, UINT32_MAX, &v))
@@ -170,13 +170,13 @@ load_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below, u
 }
 
 static bool
-load_inputs(Loading *l, LoadNode *n)
+loading_inputs(Loading *l, LoadNode *n)
 {
     uint32_t number[UINT8_MAX], k, count = jot_load_count(n->word[SAVE_IN]);
 
     if (count > UINT8_MAX)
         return jot_load_bad(l, "it reads %u nodes; %d are taken", count, UINT8_MAX);
-    if (!load_numbers(l, n->word[SAVE_IN], "in", l->at, number))
+    if (!loading_numbers(l, n->word[SAVE_IN], "in", l->at, number))
         return false;
     for (k = 0; k < count; k++)
         n->input[k] = l->id[number[k]];
@@ -186,7 +186,7 @@ load_inputs(Loading *l, LoadNode *n)
 }
 
 static bool
-load_scalar(Loading *l, LoadNode *n, jot_DType dtype)
+loading_scalar(Loading *l, LoadNode *n, jot_DType dtype)
 {
     unsigned char element[8] = {0};
     const cJSON *value = n->word[SAVE_VALUE], *bits = n->word[SAVE_BITS];
@@ -206,8 +206,8 @@ load_scalar(Loading *l, LoadNode *n, jot_DType dtype)
 }
 
 static bool
-load_expressions(Loading *l, const LoadNode *n, const cJSON *array, const char *what, int most,
-                 Ix *to, int *count)
+loading_expressions(Loading *l, const LoadNode *n, const cJSON *array, const char *what, int most,
+                    Ix *to, int *count)
 {
     const Node *over = n->spec.kind == NODE_REDUCE ? jot_node(l->ctx, n->input[0]) : NULL;
     Ix guards[2 * JOT_MAX_RANK * MAP_MAX_EXTRA];
@@ -227,12 +227,12 @@ load_expressions(Loading *l, const LoadNode *n, const cJSON *array, const char *
         rank[k] = jot_node(l->ctx, n->input[k + 1])->rank;
         ext[k] = jot_node(l->ctx, n->input[k + 1])->ext;
     }
-    if (!load_is_array(l, array, what))
+    if (!loading_is_array(l, array, what))
         return false;
     for (*count = 0, item = array->child; item; item = item->next, ++*count) {
         if (*count == most)
             return jot_load_bad(l, "%s: %d expressions asked, there are more", what, most);
-        if (!load_string(l, item, what, &text))
+        if (!loading_string(l, item, what, &text))
             return false;
         to[*count] = jot_ix_parse(&parse, text);
         if (!to[*count])
@@ -243,43 +243,43 @@ load_expressions(Loading *l, const LoadNode *n, const cJSON *array, const char *
 }
 
 static bool
-load_map(Loading *l, LoadNode *n)
+loading_map(Loading *l, LoadNode *n)
 {
     n->spec.index = n->index;
     n->spec.cond = n->cond;
     if (n->spec.ninputs < 1)
         return jot_load_bad(l, "it reads nothing");
-    return load_expressions(l, n, n->word[SAVE_INDEX], "index", JOT_MAX_RANK, n->index,
-                            &n->spec.nindex)
+    return loading_expressions(l, n, n->word[SAVE_INDEX], "index", JOT_MAX_RANK, n->index,
+                               &n->spec.nindex)
         && (!n->word[SAVE_WHERE]
-            || load_expressions(l, n, n->word[SAVE_WHERE], "where", MAP_MAX_COND, n->cond,
-                                &n->spec.ncond));
+            || loading_expressions(l, n, n->word[SAVE_WHERE], "where", MAP_MAX_COND, n->cond,
+                                   &n->spec.ncond));
 }
 
 static bool
-load_reduce(Loading *l, LoadNode *n)
+loading_reduce(Loading *l, LoadNode *n)
 {
     const char *how;
     int op = 0;
 
-    if (!load_string(l, n->word[SAVE_HOW], "how", &how))
+    if (!loading_string(l, n->word[SAVE_HOW], "how", &how))
         return false;
     while (op < REDUCE_OPS && !jot_str_eq(jot_reduce_info[op].name, how))
         op++;
     n->spec.op = op;
     if (op == REDUCE_OPS)
         return jot_load_bad(l, "there is no reduction \"%.*s\"", 40, how);
-    return load_map(l, n) && load_scalar(l, n, JOT_F64);
+    return loading_map(l, n) && loading_scalar(l, n, JOT_F64);
 }
 
 static bool
-load_pieces(Loading *l, LoadNode *n)
+loading_pieces(Loading *l, LoadNode *n)
 {
     const cJSON *item;
     int64_t v;
     int k = 0;
 
-    if (!load_is_array(l, n->word[SAVE_PIECES], "pieces"))
+    if (!loading_is_array(l, n->word[SAVE_PIECES], "pieces"))
         return false;
     for (item = n->word[SAVE_PIECES]->child; item; item = item->next) {
         if (k == 2 * STACK_MOST)
@@ -294,7 +294,7 @@ load_pieces(Loading *l, LoadNode *n)
 }
 
 static bool
-load_random(Loading *l, LoadNode *n)
+loading_random(Loading *l, LoadNode *n)
 {
     jot_Ctx *ctx = l->ctx;
     int64_t draw;
@@ -313,7 +313,7 @@ load_random(Loading *l, LoadNode *n)
 }
 
 static bool
-load_flags(Loading *l, LoadNode *n)
+loading_flags(Loading *l, LoadNode *n)
 {
     static const struct { SaveWord word; int flag; } flags[] = {
         {SAVE_STOP_GRAD, NODE_STOP_GRAD}, {SAVE_STOP_FUSE, NODE_STOP_FUSE}, {SAVE_STATE, NODE_STATE}
@@ -338,7 +338,7 @@ load_flags(Loading *l, LoadNode *n)
 }
 
 static bool
-load_code(Loading *l, LoadNode *n)
+loading_code(Loading *l, LoadNode *n)
 {
     int64_t kept = -1;
 
@@ -353,23 +353,23 @@ load_code(Loading *l, LoadNode *n)
 }
 
 static bool
-load_special(Loading *l, LoadNode *n)
+loading_special(Loading *l, LoadNode *n)
 {
     int64_t v;
 
     switch (n->spec.kind) {
-    case NODE_CONST: return load_scalar(l, n, n->spec.dtype);
+    case NODE_CONST: return loading_scalar(l, n, n->spec.dtype);
     case NODE_IOTA:
         if (!jot_load_whole(l, n->word[SAVE_DIM], "dim", 0, n->spec.rank - 1, &v))
             return false;
         n->spec.op = (int)v;
         return true;
-    case NODE_RANDOM: return load_random(l, n);
-    case NODE_REINDEX: return load_scalar(l, n, n->spec.dtype) && load_map(l, n);
-    case NODE_REDUCE: return load_reduce(l, n);
-    case NODE_STACK: return load_pieces(l, n);
-    case NODE_CODE: case NODE_MAP: case NODE_CUSTOM: return load_code(l, n);
-    case NODE_PICK: case NODE_ALIAS: return load_flags(l, n);
+    case NODE_RANDOM: return loading_random(l, n);
+    case NODE_REINDEX: return loading_scalar(l, n, n->spec.dtype) && loading_map(l, n);
+    case NODE_REDUCE: return loading_reduce(l, n);
+    case NODE_STACK: return loading_pieces(l, n);
+    case NODE_CODE: case NODE_MAP: case NODE_CUSTOM: return loading_code(l, n);
+    case NODE_PICK: case NODE_ALIAS: return loading_flags(l, n);
     default: return true;
     }
 }
@@ -378,7 +378,7 @@ load_special(Loading *l, LoadNode *n)
 
 /* Which kind it is, and that it has the words of one. */
 static bool
-load_kind(Loading *l, const cJSON *item, LoadNode *n)
+loading_kind(Loading *l, const cJSON *item, LoadNode *n)
 {
     const uint32_t always = 1u << SAVE_OP | 1u << SAVE_DTYPE | 1u << SAVE_SHAPE | 1u << SAVE_NAME
                           | 1u << SAVE_BESIDE;
@@ -386,7 +386,7 @@ load_kind(Loading *l, const cJSON *item, LoadNode *n)
     int k;
 
     if (!jot_load_fields(l, item, "it", jot_save_words, SAVE_WORDS, n->word)
-        || !load_string(l, n->word[SAVE_OP], "op", &op))
+        || !loading_string(l, n->word[SAVE_OP], "op", &op))
         return false;
     n->kind = *op ? jot_save_kind(op) : NULL;
     if (!n->kind)
@@ -404,7 +404,7 @@ load_kind(Loading *l, const cJSON *item, LoadNode *n)
 }
 
 static NodeId
-load_leaf(Loading *l, LoadNode *n, const char *tensor)
+loading_leaf(Loading *l, LoadNode *n, const char *tensor)
 {
     bool param = n->word[SAVE_STATE] || n->kind->name[0] == 'p';
     jot_Var v = l->leaf(l->user, tensor, n->spec.dtype, jot_ints(n->spec.rank, n->spec.ext), param);
@@ -421,7 +421,7 @@ load_leaf(Loading *l, LoadNode *n, const char *tensor)
 }
 
 static bool
-load_beside(Loading *l, LoadNode *n)
+loading_beside(Loading *l, LoadNode *n)
 {
     int64_t v;
 
@@ -434,7 +434,7 @@ load_beside(Loading *l, LoadNode *n)
 }
 
 static bool
-load_node(Loading *l, const cJSON *item, LoadNode *n)
+loading_node(Loading *l, const cJSON *item, LoadNode *n)
 {
     const char *name = NULL, *tensor = NULL;
     NodeId id = 0;
@@ -442,15 +442,16 @@ load_node(Loading *l, const cJSON *item, LoadNode *n)
 
     memset(n, 0, sizeof *n);
     n->spec.ext = n->ext;
-    if (!load_kind(l, item, n) || !jot_load_dtype(l, n->word[SAVE_DTYPE], &n->spec.dtype)
+    if (!loading_kind(l, item, n) || !jot_load_dtype(l, n->word[SAVE_DTYPE], &n->spec.dtype)
         || !jot_load_shape(l, n->word[SAVE_SHAPE], &n->spec.rank, n->ext)
-        || (n->word[SAVE_NAME] && !load_string(l, n->word[SAVE_NAME], "name", &name))
-        || (n->word[SAVE_TENSOR] && !load_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
-        || (n->word[SAVE_IN] && !load_inputs(l, n)) || !load_beside(l, n))
+        || (n->word[SAVE_NAME] && !loading_string(l, n->word[SAVE_NAME], "name", &name))
+        || (n->word[SAVE_TENSOR] && !loading_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
+        || (n->word[SAVE_IN] && !loading_inputs(l, n)) || !loading_beside(l, n))
         return false;
-    ok = load_special(l, n) && (n->spec.kind == NODE_LEAF || jot_load_check(l, &n->spec));
+    ok = loading_special(l, n) && (n->spec.kind == NODE_LEAF || jot_load_check(l, &n->spec));
     if (ok)
-        id = n->spec.kind == NODE_LEAF ? load_leaf(l, n, tensor) : jot_node_make(l->ctx, &n->spec);
+        id = n->spec.kind == NODE_LEAF ? loading_leaf(l, n, tensor)
+                                       : jot_node_make(l->ctx, &n->spec);
     if (n->spec.code)
         jot_code_unref(l->ctx, n->spec.code);
     jot_node_ref(l->ctx, id);
@@ -464,20 +465,20 @@ load_node(Loading *l, const cJSON *item, LoadNode *n)
 /* ---- the graph ---------------------------------------------------------------------------- */
 
 static bool
-load_list(Loading *l, const cJSON *array, const char *what, uint32_t **to, uint32_t *n)
+loading_list(Loading *l, const cJSON *array, const char *what, uint32_t **to, uint32_t *n)
 {
     *n = jot_load_count(array);
     *to = jot_arena_array(&l->arena, uint32_t, *n);
-    return (*to || jot_fail_memory(l->ctx, "load")) && load_numbers(l, array, what, l->n, *to);
+    return (*to || jot_fail_memory(l->ctx, "load")) && loading_numbers(l, array, what, l->n, *to);
 }
 
 static bool
-load_updates(Loading *l, const cJSON *array)
+loading_updates(Loading *l, const cJSON *array)
 {
     uint32_t pair[2], k = 0;
     const cJSON *item;
 
-    if (!load_is_array(l, array, "updates"))
+    if (!loading_is_array(l, array, "updates"))
         return false;
     l->nupdates = jot_load_count(array);
     l->old = jot_arena_array(&l->arena, uint32_t, l->nupdates);
@@ -487,7 +488,7 @@ load_updates(Loading *l, const cJSON *array)
     for (item = array->child; item; item = item->next, k++) {
         if (jot_load_count(item) != 2)
             return jot_load_bad(l, "an update is no pair of nodes");
-        if (!load_numbers(l, item, "updates", l->n, pair))
+        if (!loading_numbers(l, item, "updates", l->n, pair))
             return false;
         l->old[k] = pair[0];
         l->value[k] = pair[1];
@@ -496,14 +497,14 @@ load_updates(Loading *l, const cJSON *array)
 }
 
 static bool
-load_nodes(Loading *l, const cJSON *nodes)
+loading_nodes(Loading *l, const cJSON *nodes)
 {
     LoadNode *n = jot_mem_new(&l->ctx->mem, 1, sizeof *n);
     const cJSON *item;
     bool ok = n != NULL || jot_fail_memory(l->ctx, "load");
 
     for (l->at = 0, item = nodes->child; ok && item; item = item->next) {
-        ok = load_node(l, item, n);
+        ok = loading_node(l, item, n);
         l->at += ok;
     }
     jot_mem_free(&l->ctx->mem, n, n ? sizeof *n : 0);
@@ -512,7 +513,7 @@ load_nodes(Loading *l, const cJSON *nodes)
 
 /* Do two nodes have the same dtype and shape, as what is assigned and its value must? */
 static bool
-load_alike(const Loading *l, uint32_t a, uint32_t b)
+loading_alike(const Loading *l, uint32_t a, uint32_t b)
 {
     const Node *x = jot_node(l->ctx, l->id[a]), *y = jot_node(l->ctx, l->id[b]);
 
@@ -523,7 +524,7 @@ load_alike(const Loading *l, uint32_t a, uint32_t b)
 
 /* Inputs are leaves, each once; outputs have values; what is assigned is a parameter. */
 static bool
-load_roots(Loading *l)
+loading_roots(Loading *l)
 {
     uint32_t k, i;
 
@@ -534,14 +535,14 @@ load_roots(Loading *l)
             return jot_load_bad(l, "input %u is %s", k, i < k ? "there twice" : "no leaf");
     }
     for (k = 0; k < l->nout; k++)
-        if (!load_alike(l, l->out[k], l->out[k]))
+        if (!loading_alike(l, l->out[k], l->out[k]))
             return jot_load_bad(l, "output %u has no value", k);
     for (k = 0; k < l->nupdates; k++) {
         for (i = 0; i < l->param_at.n && l->param_at.v[i] != l->old[k]; i++)
             ;
         if (i == l->param_at.n)
             return jot_load_bad(l, "node %u is assigned, and is no parameter", l->old[k]);
-        if (!load_alike(l, l->old[k], l->value[k]))
+        if (!loading_alike(l, l->old[k], l->value[k]))
             return jot_load_bad(l, "node %u is assigned node %u, of another dtype or shape",
                                 l->old[k], l->value[k]);
         l->old[k] = i;
@@ -550,27 +551,27 @@ load_roots(Loading *l)
 }
 
 static bool
-load_root(Loading *l)
+loading_root(Loading *l)
 {
     static const char *const names[] = {"jot", "inputs", "outputs", "updates", "nodes"};
     cJSON *field[5];
     const char *magic;
 
     if (!jot_load_fields(l, l->root, "the graph", names, 5, field)
-        || !load_string(l, field[0], "\"jot\"", &magic))
+        || !loading_string(l, field[0], "\"jot\"", &magic))
         return false;
     if (!jot_str_eq(magic, SAVE_MAGIC))
         return jot_load_bad(l, "it is a \"%.*s\"; this version reads \"%s\"", 40, magic,
                             SAVE_MAGIC);
-    if (!load_is_array(l, field[4], "nodes"))
+    if (!loading_is_array(l, field[4], "nodes"))
         return false;
     l->n = l->at = jot_load_count(field[4]);
     l->id = jot_arena_array(&l->arena, NodeId, l->n);
     l->name = jot_arena_array(&l->arena, const char *, l->n);
     return ((l->id && l->name) || jot_fail_memory(l->ctx, "load"))
-        && load_list(l, field[1], "inputs", &l->in, &l->nin)
-        && load_list(l, field[2], "outputs", &l->out, &l->nout) && load_updates(l, field[3])
-        && load_nodes(l, field[4]) && load_roots(l);
+        && loading_list(l, field[1], "inputs", &l->in, &l->nin)
+        && loading_list(l, field[2], "outputs", &l->out, &l->nout) && loading_updates(l, field[3])
+        && loading_nodes(l, field[4]) && loading_roots(l);
 }
 
 JOT_FN bool
@@ -578,7 +579,7 @@ jot_load_graph(Loading *l, const char *text)
 {
     l->arena.mem = &l->ctx->mem;
     l->root = cJSON_Parse(text);
-    return l->root ? load_root(l) : jot_load_bad(l, "its graph is no JSON");
+    return l->root ? loading_root(l) : jot_load_bad(l, "its graph is no JSON");
 }
 
 JOT_FN void

@@ -219,7 +219,7 @@ loadcode_fill(Loading *l, CodeSpec *s, cJSON *const *f, const NodeSpec *spec, in
         || !loadcode_string(l, s, f[CF_HELPERS], "helpers", &s->helpers)
         || !loadcode_string(l, s, f[CF_OPENCL], "opencl", &s->device_source[CODE_OPENCL])
         || !loadcode_string(l, s, f[CF_OPENCL_HELPERS], "opencl_helpers",
-                        &s->device_helpers[CODE_OPENCL])
+                            &s->device_helpers[CODE_OPENCL])
         || !loadcode_string(l, s, f[CF_CUDA], "cuda", &s->device_source[CODE_CUDA])
         || !loadcode_string(l, s, f[CF_CUDA_HELPERS], "cuda_helpers",
                             &s->device_helpers[CODE_CUDA]))

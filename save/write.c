@@ -245,7 +245,7 @@ saving_number(Saving *s)
 
 /* Bytes of the character at s; 0: it is none of UTF-8. */
 static int
-save_utf8(const unsigned char *s)
+saving_utf8(const unsigned char *s)
 {
     int n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0, k;
 
@@ -263,7 +263,7 @@ jot_save_string(Saving *s, const char *text)
 
     jot_text_put(&s->json, "\"", 1);
     for (; *p; p += n) {
-        n = save_utf8(p);
+        n = saving_utf8(p);
         if (!n)
             return jot_fail(s->ctx, JOT_EUSE, "save: \"%.*s\" is no UTF-8 text", 60, text);
         if (*p == '"' || *p == '\\')
@@ -278,7 +278,7 @@ jot_save_string(Saving *s, const char *text)
 }
 
 static bool
-save_named(Saving *s, SaveWord word, const char *text)
+saving_named(Saving *s, SaveWord word, const char *text)
 {
     jot_text_f(&s->json, ", \"%s\": ", jot_save_words[word]);
     return jot_save_string(s, text);
@@ -286,7 +286,7 @@ save_named(Saving *s, SaveWord word, const char *text)
 
 /* A number of JSON's, if it says all of the value; else its bits. */
 static void
-save_value(Saving *s, jot_Scalar v, jot_DType dtype)
+saving_value(Saving *s, jot_Scalar v, jot_DType dtype)
 {
     double d = jot_scalar_f64(v, dtype);
     bool number = d >= -9007199254740992.0 && d <= 9007199254740992.0;
@@ -305,7 +305,7 @@ save_value(Saving *s, jot_Scalar v, jot_DType dtype)
 
 /* One expression of a map, if what is written is read back. */
 static bool
-save_index(Saving *s, const Node *n, Ix ix, bool first)
+saving_index(Saving *s, const Node *n, Ix ix, bool first)
 {
     IxPool *pool = &s->ctx->ix;
     const Node *over = n->kind == NODE_REDUCE ? jot_node(s->ctx, n->input[0]) : n;
@@ -339,17 +339,17 @@ save_index(Saving *s, const Node *n, Ix ix, bool first)
 }
 
 static bool
-save_map(Saving *s, const Node *n)
+saving_map(Saving *s, const Node *n)
 {
     int k;
 
     jot_text_f(&s->json, ", \"index\": [");
     for (k = 0; k < n->nindex; k++)
-        if (!save_index(s, n, n->index[k], !k))
+        if (!saving_index(s, n, n->index[k], !k))
             return false;
     jot_text_f(&s->json, n->ncond ? "], \"where\": [" : "]");
     for (k = 0; k < n->ncond; k++)
-        if (!save_index(s, n, n->cond[k], !k))
+        if (!saving_index(s, n, n->cond[k], !k))
             return false;
     if (n->ncond)
         jot_text_f(&s->json, "]");
@@ -360,7 +360,7 @@ save_map(Saving *s, const Node *n)
 
 /* The name of a tensor: the node's, or the kind's and a number; no two are the same. */
 static const char *
-save_tensor_name(Saving *s, NodeId id, const char *kind)
+saving_tensor_name(Saving *s, NodeId id, const char *kind)
 {
     const char *given = jot_node(s->ctx, id)->name; /* a tensor's may be as long as a layer's */
     Text name = {&s->ctx->mem, NULL, 0, 0};
@@ -384,7 +384,7 @@ save_tensor_name(Saving *s, NodeId id, const char *kind)
 }
 
 static bool
-save_leaf(Saving *s, NodeId id, const char **op, const char **tensor)
+saving_leaf(Saving *s, NodeId id, const char **op, const char **tensor)
 {
     const Node *n = jot_node(s->ctx, id);
     SaveTensor t = {id, NULL};
@@ -393,12 +393,12 @@ save_leaf(Saving *s, NodeId id, const char **op, const char **tensor)
                                                  ? "param" : "array";
     if (saving_is_input(s, id))
         return true;
-    t.name = *tensor = save_tensor_name(s, id, *op);
+    t.name = *tensor = saving_tensor_name(s, id, *op);
     return t.name ? jot_vec_add(s->ctx, s->tensors, t, "save") : jot_fail_memory(s->ctx, "save");
 }
 
 static const char *
-save_op(const Node *n)
+saving_op(const Node *n)
 {
     const SaveKind *kind = jot_save_kinds;
 
@@ -410,7 +410,7 @@ save_op(const Node *n)
 }
 
 static void
-save_flag(Saving *s, const Node *n, int flag, SaveWord word)
+saving_flag(Saving *s, const Node *n, int flag, SaveWord word)
 {
     if (n->flags & flag)
         jot_text_f(&s->json, ", \"%s\": 1", jot_save_words[word]);
@@ -418,13 +418,13 @@ save_flag(Saving *s, const Node *n, int flag, SaveWord word)
 
 /* What a node is beyond its operands. */
 static bool
-save_special(Saving *s, const Node *n)
+saving_special(Saving *s, const Node *n)
 {
     int k;
 
     switch (n->kind) {
     case NODE_CONST:
-        save_value(s, n->value, (jot_DType)n->dtype);
+        saving_value(s, n->value, (jot_DType)n->dtype);
         return true;
     case NODE_IOTA:
         jot_text_f(&s->json, ", \"dim\": %d", n->op);
@@ -436,12 +436,12 @@ save_special(Saving *s, const Node *n)
     case NODE_REDUCE:
         jot_text_f(&s->json, ", \"how\": \"%s\"", jot_reduce_info[n->op].name);
         if (n->op == JOT_MEAN || n->op == REDUCE_VAR)
-            save_value(s, n->value, JOT_F64);
-        return save_map(s, n);
+            saving_value(s, n->value, JOT_F64);
+        return saving_map(s, n);
     case NODE_REINDEX:
         if (n->value.u)
-            save_value(s, n->value, (jot_DType)n->dtype);
-        return save_map(s, n);
+            saving_value(s, n->value, (jot_DType)n->dtype);
+        return saving_map(s, n);
     case NODE_STACK:
         for (k = 0; k < n->nindex; k++) {
             int64_t v = 0;
@@ -459,9 +459,9 @@ save_special(Saving *s, const Node *n)
     case NODE_ALIAS:
         if (n->op || n->kind == NODE_PICK)
             jot_text_f(&s->json, ", \"output\": %d", n->op);
-        save_flag(s, n, NODE_STOP_GRAD, SAVE_STOP_GRAD);
-        save_flag(s, n, NODE_STOP_FUSE, SAVE_STOP_FUSE);
-        save_flag(s, n, NODE_STATE, SAVE_STATE);
+        saving_flag(s, n, NODE_STOP_GRAD, SAVE_STOP_GRAD);
+        saving_flag(s, n, NODE_STOP_FUSE, SAVE_STOP_FUSE);
+        saving_flag(s, n, NODE_STATE, SAVE_STATE);
         return true;
     default:
         return true;
@@ -469,7 +469,7 @@ save_special(Saving *s, const Node *n)
 }
 
 static void
-save_numbers(Saving *s, const Node *n)
+saving_numbers(Saving *s, const Node *n)
 {
     int k;
 
@@ -480,15 +480,15 @@ save_numbers(Saving *s, const Node *n)
 }
 
 static bool
-save_node(Saving *s, uint32_t at)
+saving_node(Saving *s, uint32_t at)
 {
     NodeId id = s->all.v[at];
     const Node *n = jot_node(s->ctx, id);
     bool leaf = n->kind == NODE_LEAF || s->state[at] & SAVED_CUT, ok = true;
-    const char *op = save_op(n), *tensor = NULL;
+    const char *op = saving_op(n), *tensor = NULL;
     int k;
 
-    if (leaf && !save_leaf(s, id, &op, &tensor))
+    if (leaf && !saving_leaf(s, id, &op, &tensor))
         return false;
     jot_text_f(&s->json, "{\"op\": \"%s\", \"dtype\": \"%s\", \"shape\": [", op,
                jot_dtype_name((jot_DType)n->dtype));
@@ -496,15 +496,15 @@ save_node(Saving *s, uint32_t at)
         jot_text_f(&s->json, k ? ", %lld" : "%lld", (long long)n->ext[k]);
     jot_text_f(&s->json, "]");
     if (n->name)
-        ok = save_named(s, SAVE_NAME, n->name);
+        ok = saving_named(s, SAVE_NAME, n->name);
     if (tensor)
-        ok = ok && save_named(s, SAVE_TENSOR, tensor);
+        ok = ok && saving_named(s, SAVE_TENSOR, tensor);
     if (leaf && !tensor)
-        save_flag(s, n, NODE_STATE, SAVE_STATE);
+        saving_flag(s, n, NODE_STATE, SAVE_STATE);
     if (!leaf) {
         if (n->ninputs || n->kind == NODE_CODE || n->kind == NODE_CUSTOM)
-            save_numbers(s, n);
-        ok = ok && save_special(s, n);
+            saving_numbers(s, n);
+        ok = ok && saving_special(s, n);
         if (n->also)
             jot_text_f(&s->json, ", \"beside\": %u", s->number[at_of(s, n->also)]);
     }
@@ -532,7 +532,7 @@ saving_text(Saving *s)
     for (k = 0; k < s->all.n; k++)
         if (s->state[k] & SAVED_NEEDED) {
             jot_text_f(&s->json, s->number[k] ? ",\n" : "\n");
-            if (!save_node(s, k))
+            if (!saving_node(s, k))
                 return false;
         }
     jot_text_f(&s->json, "]\n}\n");
