@@ -246,7 +246,7 @@ jot_checkpoint_save(jot_Net net, jot_Trainer trainer, const char *folder, int64_
 
 /* Whether it is what was saved; if not, file->message or `why` says so. */
 static bool
-load_whole(const jot_File *file, int64_t step, const char **why)
+checkpoint_whole(const jot_File *file, int64_t step, const char **why)
 {
     jot_Text number = jot_meta_text(file, "jot.step"), check = jot_meta_text(file, "jot.checksum");
     char is[24];
@@ -265,7 +265,7 @@ load_whole(const jot_File *file, int64_t step, const char **why)
 
 /* "PATH: why", kept, and told through the log hook. */
 static void
-load_tell(jot_Ctx *ctx, const char *path, const char *why, char to[LOAD_TOLD])
+checkpoint_tell(jot_Ctx *ctx, const char *path, const char *why, char to[LOAD_TOLD])
 {
     bool named = !strncmp(why, path, strlen(path));
     char line[LOAD_TOLD + 40];
@@ -291,9 +291,9 @@ jot_checkpoint_load(jot_Net net, jot_Trainer trainer, const char *folder)
     for (size_t k = 0; fine && !whole && k < s.n; k++) {
         const char *path = steps_step(&s, folder, s.step[k]), *why;
         jot_File *file = jot_file_open(path);
-        whole = load_whole(file, s.step[k], &why);
+        whole = checkpoint_whole(file, s.step[k], &why);
         if (!whole)
-            load_tell(ctx, path, why, told);
+            checkpoint_tell(ctx, path, why, told);
         else if ((io_of(file)->copies = true) && jot_file_restore(net, trainer, file, ""))
             found = s.step[k];
         jot_file_close(file);

@@ -241,7 +241,7 @@ npz_entry(IoFile *f, IoEntry *e)
         b = (IoBytes){first, io_inflate_begin(f, e, first, e->inflated < NPY_HEADER + 12
                                                            ? e->inflated : NPY_HEADER + 12)};
     }
-    bool fine = npy_array(f, name, b, e->offset, e->nbytes, &l);
+    bool fine = !f->is.status && npy_array(f, name, b, e->offset, e->nbytes, &l);
     free(first);
     return fine;
 }

@@ -128,7 +128,6 @@ typedef struct {
 JOT_FN bool io_put(IoOut *o, const void *bytes, size_t n); /* false: told */
 JOT_FN bool io_pad(IoOut *o, int with, uint64_t to);       /* bytes `with` up to the offset */
 JOT_FN size_t io_var_nbytes(jot_Var v);
-JOT_FN void io_sync_folder(const char *path);              /* of this file */
 
 /* ---- formats ---- */
 

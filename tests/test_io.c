@@ -3,7 +3,8 @@
  * where a package writes the same; a net's state from a file; each part that can be wrong, and what
  * is said.
  *
- *     test_io FOLDER      leaves x.safetensors, x.npz, x.npy, x.gguf there, for tests/ref/io.py check
+ *     test_io FOLDER      leaves x.safetensors, x.npz, x.npy, x.gguf there, for
+ *                         tests/ref/io.py check
  *
  * Guards: io/file.c io/take.c io/blocks.c io/write.c io/safetensors.c io/npy.c io/zip.c io/gguf.c
  * io/pickle.c io/torch.c */
@@ -80,8 +81,9 @@ test_safetensors(void)
     RAISED(c, jot_ok(jot_file_var(c, f, 7)), JOT_ERANGE, "tensor 7 asked, 7 found");
     RAISED(c, jot_ok(jot_file_var(c, f, -1)), JOT_ERANGE, "none of that name");
     float w[6];
-    RAISED(c, jot_file_copy(c, f, jot_file_find(f, "w"), w, 20), JOT_ESHAPE, "24 bytes, room for 20");
-    CHECK(jot_file_copy(NULL, f, jot_file_find(f, "w"), w, 24) && (double)w[5] == io_value(5), "copy");
+    int64_t kw = jot_file_find(f, "w");
+    RAISED(c, jot_file_copy(c, f, kw, w, 20), JOT_ESHAPE, "24 bytes, room for 20");
+    CHECK(jot_file_copy(NULL, f, kw, w, 24) && (double)w[5] == io_value(5), "copy");
     CHECK(!jot_file_copy(NULL, f, 99, w, 24), "nobody is told");
     jot_file_close(f);
 }
@@ -142,7 +144,8 @@ test_gguf_values(jot_File *f)
           && tokens->texts[1].n == 2 && !memcmp(tokens->texts[1].p, "bb", 2) && !tokens->texts[2].n,
           "tokens");
     CHECK(scores && scores->kind == JOT_META_FLOAT && scores->floats[1] == -1, "scores");
-    CHECK(kinds && kinds->kind == JOT_META_INT && kinds->ints[1] == -2 && kinds->count == 3, "kinds");
+    CHECK(kinds && kinds->kind == JOT_META_INT && kinds->ints[1] == -2 && kinds->count == 3,
+          "kinds");
     CHECK(nest && nest->kind == JOT_META_OTHER && nest->list && nest->count == 2, "nest");
 }
 
@@ -184,8 +187,8 @@ test_gguf(void)
 static void
 test_torch(void)
 {
-    static const int turned[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, slice[] = {1, 2, 5, 6, 9, 10};
-    static const int second[] = {4, 5, 6, 7};
+    static const int turned[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11};
+    static const int slice[] = {1, 2, 5, 6, 9, 10}, second[] = {4, 5, 6, 7};
     jot_File *f = opened("pt", "pt");
 
     IS(f, "x", JOT_F32, 3, 4);
@@ -442,8 +445,8 @@ wrong_header(const char *header, size_t data, const char *text)
     p[0] = (uint8_t)n, p[1] = (uint8_t)(n >> 8);
     memcpy(p + 8, header, n);
     jot_File *f = jot_file_memory("F", p, 8 + n + data);
-    CHECK(f->status && !strncmp(f->message, "F: ", 3) && strstr(f->message, text), "\"%s\" in \"%s\"",
-          text, f->message);
+    CHECK(f->status && !strncmp(f->message, "F: ", 3) && strstr(f->message, text),
+          "\"%s\" in \"%s\"", text, f->message);
     CHECK(!f->count && !f->tensor && !f->metas && jot_file_find(f, "a") == -1 && !jot_meta(f, "k"),
           "something is left");
     RAISED(c, jot_ok(jot_file_var(c, f, 0)), f->status, text);
@@ -451,7 +454,8 @@ wrong_header(const char *header, size_t data, const char *text)
 }
 
 #define TENSOR(name, type, shape, begin, end) \
-    "\"" name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
+    "\"" name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "]," \
+    "\"data_offsets\":[" begin "," end "]}"
 
 static void
 test_wrong_safetensors(void)
@@ -462,9 +466,11 @@ test_wrong_safetensors(void)
     wrong_header("{\"a\":[[[[1]]]]}", 0, "brackets 3 deep asked");
     wrong_header("{\"__metadata__\":{\"k\":1}}", 0, "__metadata__: k: a text asked");
     wrong_header("{\"__metadata__\":[]}", 0, "__metadata__: texts by name");
-    wrong_header("{" TENSOR("a", "F32", "2", "0", "8") "}", 7, "tensor a, F32 (2) at byte 62: beyond");
+    wrong_header("{" TENSOR("a", "F32", "2", "0", "8") "}", 7,
+                 "tensor a, F32 (2) at byte 62: beyond the end");
     wrong_header("{" TENSOR("a", "F32", "2", "0", "8") "}", 9, "8 bytes asked, 9 found");
-    wrong_header("{" TENSOR("a", "F32", "3", "0", "8") "}", 8, "its shape: 12 bytes asked, 8 found");
+    wrong_header("{" TENSOR("a", "F32", "3", "0", "8") "}", 8,
+                 "its shape: 12 bytes asked, 8 found");
     wrong_header("{" TENSOR("a", "F32", "-2", "0", "8") "}", 8, "a whole number below 2^53");
     wrong_header("{" TENSOR("a", "F32", "1.5", "0", "8") "}", 8, "a whole number below 2^53");
     wrong_header("{" TENSOR("a", "F32", "2", "8", "0") "}", 8, "data_offsets [begin, end]");
@@ -530,8 +536,8 @@ test_wrong(void)
     WRONG("gguf", "Q8_0\2\0\0\0\x20", "Q8_0\2\0\0\0\x21", "rows of whole blocks");
     WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a", "i32\1\0\0\0\3\0\0\0\0\0\0\0\xf0",
           "tensor i32: byte");
-    WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a\0\0\0", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a\0\0\0\1",
-          "no multiple of 32");
+    WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a\0\0\0",
+          "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a\0\0\0\1", "no multiple of 32");
     WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0", "i32\1\0\0\0\3\0\0\0\0\0\1", "beyond the end");
     WRONG("pt", "_rebuild_tensor_v2", "_rebuild_tensor_vX", "an object of torch._utils");
     WRONG("pt", "ctorch", "itorch", "opcode 69, which no state dict needs");

@@ -153,8 +153,8 @@ fuzz_one(const uint8_t *p, size_t n)
     size_t before = live;
     peak = live;
     jot_File *f = jot_file_memory("f", p, n);
-    CHECK(peak - before <= (size_t)JOT_IO_MOST * n + JOT_IO_ROOM, "%s of %zu bytes took %zu", f->format,
-          n, peak - before);
+    CHECK(peak - before <= (size_t)JOT_IO_MOST * n + JOT_IO_ROOM, "%s of %zu bytes took %zu",
+          f->format, n, peak - before);
     if (f->status)
         CHECK(*f->message && !f->count && !f->tensor, "a failure without words");
     for (int64_t k = 0; k < f->count; k++)
@@ -245,7 +245,8 @@ corpus(const char *folder)
 static void
 greedy(Bytes *b)
 {
-    static const struct { const char *first, *again, *last; size_t first_size, again_size; } all[] = {
+    static const struct { const char *first, *again, *last; size_t first_size, again_size; }
+    all[] = {
         {"........{\"a\":{\"shape\":[", "0,", "0]}}", 23, 2},
         {"........{", "\"\":0,", "\"\":0}", 9, 5},
         {"GGUF\3\0\0\0\0\0\0\0\0\0\0\0\0\4\0\0\0\0\0\0", "\0\0\0\0\0\0\0\0\7\0\0\0\0", "", 24, 13},
@@ -273,8 +274,8 @@ greedy_pickle(Bytes *b)
     static const char *const ops[] = {"]", ")", "}", "(", "N", "]\x94", "](NNNNe", "}(K\1Nu", "h",
                                       "q", "X\0\0\0\0", "]q"};
     static const char local[] = "PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0????????\12\0\0\0a/data.pkl";
-    static const char record[] = "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0????????\12\0\0\0\0\0\0\0\0\0"
-                                 "\0\0\0\0\0\0\0\0a/data.pkl";
+    static const char record[] = "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0????????\12\0\0"
+                                 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0a/data.pkl";
     enum { SIZE = 15000, RECORD = sizeof record - 1 };
     for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
         size_t op = k < 10 || k == 11 ? strlen(ops[k]) : 5, at = sizeof local - 1;
