@@ -88,10 +88,11 @@ $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/lib
 
 # the command: of cJSON it has its answers, and saved graphs
 COMMAND = $(B)/jot
+COMMANDS = $(if $(wildcard onnx.h),-DJOT_COMMAND_ONNX)
 $(COMMAND): $(wildcard command/*.[ch]) core.h data.h io.h layer.h nn.h $(B)/libjot.a
 	@mkdir -p $(@D)
 	@if [ -z "$(findstring -lcjson,$(DATALIBS))" ]; then echo "jot, the command, is not built: no cJSON here (apt install libcjson-dev)"; else \
-	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); fi
+	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); fi
 command: $(COMMAND)
 
 # the networks' values against PyTorch's; saved, and loaded again
@@ -350,6 +351,6 @@ install: $(B)/libjot.a $(B)/dist/jot.h $(COMMAND)
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
 	[ ! -e $(COMMAND) ] || { install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1; \
-	    $(CC) $(CFLAGS) -D_GNU_SOURCE -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); \
+	    $(CC) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); \
 	    install -m 755 $(B)/installed/jot $(DESTDIR)$(PREFIX)/bin/jot; install -m 644 command/jot.1 $(DESTDIR)$(PREFIX)/share/man/man1/jot.1; }
 	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

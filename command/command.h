@@ -1,7 +1,7 @@
 /* command/command.h - jot, the command: what its parts share.
  *
  *     main.c      the table of commands, options, messages, exit codes
- *     model.c     models by their files, one row for each kind; batches; inputs and outputs
+ *     model.c     models by their files, one row for each kind; batches; onnx.c: ONNX's
  *     values.c    inputs out of files (tensors, images, sound), outputs into files, comparison
  *     info.c      info, cache          run.c     run, check          bench.c   bench
  *     files.c     export, convert      draw.c    draw                picture.c its pictures
@@ -73,9 +73,12 @@ struct ModelKind {
      * the exit code in *code. */
     bool (*open)(Model *m, const Args *a, const char *path, int64_t batch, int *code);
     void (*close)(Model *m);
-    char *(*graph)(const char *path); /* its text in malloc's memory, for info and draw */
+    /* Its text in malloc's memory, of which jot info counts operators; NULL: no memory. */
+    char *(*graph)(const Model *m, const char *path);
 };
-extern const ModelKind model_kinds[];
+#ifdef JOT_COMMAND_ONNX
+extern const ModelKind model_onnx; /* onnx.c */
+#endif
 /* The kind of a file; NULL: it is no model. */
 const ModelKind *model_kind(const char *path);
 /* DONE_WELL, or an exit code after a message. The context is the caller's. */

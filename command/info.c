@@ -185,7 +185,10 @@ counts_tell(const Counts *c, cJSON *json)
         cJSON_AddNumberToObject(json, "multiply_adds", c->madds);
         return;
     }
-    printf("%d nodes, %.0f multiply-adds:\n   ", c->nodes, c->madds);
+    printf("%d nodes", c->nodes);
+    if (c->madds > 0)
+        printf(", %.0f multiply-adds", c->madds);
+    printf(":\n   ");
     for (int k = 0; k < c->n; k++)
         printf(" %s %d%s", c->name[k], c->count[k], k + 1 < c->n ? "," : "\n");
 }
@@ -244,7 +247,7 @@ info_model(const Args *a, const char *path, cJSON *json)
         places_tell("outputs", m.outputs, m.output_names, most, json);
         places_tell("parameters", m.params, m.param_names, args_has(a, "tensors") ? m.params.n : 12,
                     json);
-        text = m.kind->graph ? m.kind->graph(path) : NULL;
+        text = m.kind->graph(&m, path);
         graph = text ? cJSON_Parse(text) : NULL;
         if (graph) {
             count_graph(graph, &counts);

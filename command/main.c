@@ -15,7 +15,7 @@ typedef struct {
     int (*run)(const Args *a);
 } Command;
 
-#define MODEL_OPTIONS " batch=N trust-code json threads=N backend=NAME"
+#define MODEL_OPTIONS " batch=N trust-code json threads=N backend=NAME shape=NAME=SHAPE+"
 #define INPUT_OPTIONS " input=NAME=FILE+ mean=A,B,C std=A,B,C scale=S"
 
 static const Command commands[] = {
@@ -28,7 +28,7 @@ static const Command commands[] = {
     {"check", "MODEL", MODEL_OPTIONS INPUT_OPTIONS " against=NAME=FILE+ tolerance=R",
      "run it and compare outputs with files; exit code 1 where they differ", 1, 1, command_check},
     {"bench", "MODEL", " batch=N,N threads=N,N seconds=S worst=N roofline=FILE.svg trust-code json"
-     " backend=NAME" INPUT_OPTIONS,
+     " backend=NAME shape=NAME=SHAPE+" INPUT_OPTIONS,
      "how long a run takes, by batch and threads; against the roofline; the worst kernels", 1, 1,
      command_bench},
     {"export", "MODEL", MODEL_OPTIONS " out=FILE.c name=NAME arena",

@@ -52,12 +52,13 @@ saved_is(const char *path)
 }
 
 static char *
-saved_graph(const char *path)
+saved_graph(const Model *m, const char *path)
 {
     jot_File *f = jot_file_open(path);
     jot_Text text = jot_meta_text(f, "jot.graph");
     char *copy = text.p ? malloc(text.n + 1) : NULL;
 
+    (void)m;
     if (copy) {
         memcpy(copy, text.p, text.n);
         copy[text.n] = 0;
@@ -135,9 +136,14 @@ saved_open(Model *m, const Args *a, const char *path, int64_t batch, int *code)
     m->input_names = s->input_names;
     m->output_names = s->output_names;
     m->param_names = s->param_names;
-    char *text = saved_graph(path);
+    char *text = saved_graph(m, path);
     m->step = text && strstr(text, "\"updates\": [[");
     free(text);
+    if (args_has(a, "shape")) {
+        *code = complain(a, WRONG_USE, "--shape: a saved graph has its shapes; --batch asks for "
+                         "more examples");
+        return false;
+    }
     return !batch || saved_batch(m, a, batch, code);
 }
 
@@ -151,17 +157,23 @@ saved_close(Model *m)
 
 /* ---- kinds -------------------------------------------------------------------------------- */
 
-const ModelKind model_kinds[] = {
-    {"a saved graph", saved_is, saved_open, saved_close, saved_graph},
-    {NULL, NULL, NULL, NULL, NULL}
+static const ModelKind model_saved = {
+    "a saved graph", saved_is, saved_open, saved_close, saved_graph
+};
+static const ModelKind *const model_kinds[] = {
+    &model_saved,
+#ifdef JOT_COMMAND_ONNX
+    &model_onnx,
+#endif
+    NULL
 };
 
 const ModelKind *
 model_kind(const char *path)
 {
-    for (const ModelKind *k = model_kinds; k->name; k++)
-        if (k->is(path))
-            return k;
+    for (const ModelKind *const *k = model_kinds; *k; k++)
+        if ((*k)->is(path))
+            return *k;
     return NULL;
 }
 
