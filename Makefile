@@ -92,7 +92,7 @@ COMMANDS = $(if $(wildcard onnx.h),-DJOT_COMMAND_ONNX)
 $(COMMAND): $(wildcard command/*.[ch]) core.h data.h io.h layer.h nn.h $(B)/libjot.a
 	@mkdir -p $(@D)
 	@if [ -z "$(findstring -lcjson,$(DATALIBS))" ]; then echo "jot, the command, is not built: no cJSON here (apt install libcjson-dev)"; else \
-	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); fi
+	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); fi
 command: $(COMMAND)
 
 # the networks' values against PyTorch's; saved, and loaded again
@@ -351,6 +351,6 @@ install: $(B)/libjot.a $(B)/dist/jot.h $(COMMAND)
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
 	[ ! -e $(COMMAND) ] || { install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1; \
-	    $(CC) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS); \
+	    $(CC) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); \
 	    install -m 755 $(B)/installed/jot $(DESTDIR)$(PREFIX)/bin/jot; install -m 644 command/jot.1 $(DESTDIR)$(PREFIX)/share/man/man1/jot.1; }
 	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

@@ -519,6 +519,9 @@ JOT_API bool jot_load(jot_Ctx *ctx, const char *path, unsigned how, jot_Saved *s
 /* The same from memory, which must outlive what was loaded. name: for messages. */
 JOT_API bool jot_load_memory(jot_Ctx *ctx, const char *name, const void *bytes, size_t nbytes,
                              unsigned how, jot_Saved *saved);
+/* The same graph again, with the elements that its parameters have now: the next checkpoint of a
+ * step that jot_compile has taken, and that was called since. As jot_save; nothing runs. */
+JOT_API bool jot_saved_write(const jot_Saved *saved, const char *path);
 /* Ends all its handles: functions that read its parameters end before. NULL, and one that is all 0,
  * are allowed. */
 JOT_API void jot_saved_free(jot_Saved *saved);

@@ -77,7 +77,8 @@ struct ModelKind {
     char *(*graph)(const Model *m, const char *path);
 };
 #ifdef JOT_COMMAND_ONNX
-extern const ModelKind model_onnx; /* onnx.c */
+extern const ModelKind model_onnx;                      /* onnx.c */
+jot_Var value_of_onnx(jot_Ctx *c, const char *path);      /* of a file input_0.pb */
 #endif
 /* The kind of a file; NULL: it is no model. */
 const ModelKind *model_kind(const char *path);

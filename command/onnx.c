@@ -42,8 +42,8 @@ onnx_shape(const Args *a, const jot_OnnxValue *v, int64_t batch, int64_t *ext, i
     for (int d = 0; d < v->rank; d++) {
         ext[d] = v->shape[d] < 0 && d == 0 ? batch ? batch : 1 : v->shape[d];
         if (ext[d] < 0) {
-            complain(a, WRONG_USE, "input %s: its extent %d%s%s is open: --shape %s=... says all of "
-                     "them", v->name, d, *v->symbols[d] ? ", " : "", v->symbols[d], v->name);
+            complain(a, WRONG_USE, "input %s: its extent %d%s%s is open: --shape %s=... says all "
+                     "of them", v->name, d, *v->symbols[d] ? ", " : "", v->symbols[d], v->name);
             return false;
         }
     }
@@ -165,6 +165,12 @@ onnx_graph(const Model *m, const char *path)
     cJSON_Delete(graph);
     free(node);
     return copy;
+}
+
+jot_Var
+value_of_onnx(jot_Ctx *c, const char *path)
+{
+    return jot_onnx_read_tensor(c, path);
 }
 
 const ModelKind model_onnx = {"a model of ONNX", onnx_is, onnx_open, onnx_close, onnx_graph};

@@ -6,6 +6,7 @@
  *                                  the shorter side fits, the middle cut out; then
  *                                  (value / 255 - mean) / std
  *     --input x=speech.wav         sound, if it has as many samples
+ *     --input x=input_0.pb         a tensor in ONNX's format
  *
  * Elements are converted to the input's dtype; extents of 1 in front may be there or not.
  *
@@ -153,9 +154,19 @@ is_decoded(const char *path)
 jot_Var
 value_read(const Args *a, jot_Ctx *c, const char *path, jot_Var like)
 {
-    jot_Var v = is_decoded(path) ? value_decoded(a, c, path, like) : value_tensor(a, c, path);
+    size_t n = strlen(path);
     char found[300], asked[300];
+    jot_Var v;
 
+#ifdef JOT_COMMAND_ONNX
+    if (n > 3 && !strcmp(path + n - 3, ".pb"))
+        v = value_of_onnx(c, path);
+    else
+#endif
+    if (n && is_decoded(path))
+        v = value_decoded(a, c, path, like);
+    else
+        v = value_tensor(a, c, path);
     if (!jot_ok(v)) {
         if (jot_error(c))
             complain_of(a, c);

@@ -28,6 +28,13 @@ jot_load_memory(jot_Ctx *ctx, const char *name, const void *bytes, size_t nbytes
     return jot_load(ctx, name, how, saved);
 }
 
+bool
+jot_saved_write(const jot_Saved *saved, const char *path)
+{
+    (void)saved, (void)path;
+    return false;
+}
+
 void
 jot_saved_free(jot_Saved *saved)
 {

@@ -46,10 +46,10 @@ savefile_written(jot_Ctx *ctx, const char *path, const jot_Named *named, int n,
 }
 
 static bool
-savefile_file(Saving *s, const char *path)
+savefile_file(jot_Ctx *ctx, const SaveTensor *tensor, uint32_t n, const char *graph, size_t nbytes,
+              const char *path)
 {
-    jot_Ctx *ctx = s->ctx;
-    jot_Named *named = jot_mem_new(&ctx->mem, s->tensors.n, sizeof *named);
+    jot_Named *named = jot_mem_new(&ctx->mem, n, sizeof *named);
     char hash[17];
     jot_Text text[2];
     jot_Meta meta[2];
@@ -57,15 +57,15 @@ savefile_file(Saving *s, const char *path)
     bool ok = named != NULL || jot_fail_memory(ctx, "save");
     uint32_t k;
 
-    for (k = 0; ok && k < s->tensors.n; k++) {
-        memcpy(named[k].name, s->tensors.v[k].name, jot_str_len(s->tensors.v[k].name) + 1);
-        named[k].var = jot_var_outside(ctx, s->tensors.v[k].node);
+    for (k = 0; ok && k < n; k++) {
+        memcpy(named[k].name, tensor[k].name, jot_str_len(tensor[k].name) + 1);
+        named[k].var = jot_var_outside(ctx, tensor[k].node);
         ok = named[k].var.slot != 0;
     }
-    savefile_hash(s->json.s, s->json.n, hash);
+    savefile_hash(graph, nbytes, hash);
     memset(meta, 0, sizeof meta);
     memset(&how, 0, sizeof how);
-    text[0].p = s->json.s, text[0].n = s->json.n;
+    text[0].p = graph, text[0].n = nbytes;
     text[1].p = hash, text[1].n = 16;
     for (k = 0; k < 2; k++) {
         meta[k].key = k ? SAVE_HASH : SAVE_GRAPH;
@@ -76,11 +76,20 @@ savefile_file(Saving *s, const char *path)
     how.format = "safetensors";
     how.meta = meta;
     how.metas = 2;
-    ok = ok && savefile_written(ctx, path, named, (int)s->tensors.n, &how);
-    for (k = 0; named && k < s->tensors.n; k++)
+    ok = ok && savefile_written(ctx, path, named, (int)n, &how);
+    for (k = 0; named && k < n; k++)
         jot_free(named[k].var);
-    jot_mem_free(&ctx->mem, named, named ? s->tensors.n * sizeof *named : 0);
+    jot_mem_free(&ctx->mem, named, named ? n * sizeof *named : 0);
     return ok;
+}
+
+static bool
+savefile_ready(jot_Ctx *ctx, const char *path)
+{
+    if (ctx->running || ctx->building || !path)
+        return jot_fail(ctx, JOT_EUSE, "save: %s", !path ? "the path is NULL"
+                        : "called from within an evaluation or a callback");
+    return true;
 }
 
 bool
@@ -91,17 +100,27 @@ jot_save(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path)
 
     if (!ctx || ctx->status)
         return false;
-    if (ctx->running || ctx->building || !path || inputs.n < 0 || outputs.n < 0)
-        return jot_fail(ctx, JOT_EUSE, "save: %s", !path ? "the path is NULL"
-                        : ctx->running || ctx->building
-                              ? "called from within an evaluation or a callback"
-                        : "the number of inputs or outputs is negative");
+    if (!savefile_ready(ctx, path))
+        return false;
+    if (inputs.n < 0 || outputs.n < 0)
+        return jot_fail(ctx, JOT_EUSE, "save: the number of inputs or outputs is negative");
     memset(&s, 0, sizeof s);
     s.ctx = ctx;
-    ok = jot_save_graph(&s, inputs, outputs) && savefile_file(&s, path);
+    ok = jot_save_graph(&s, inputs, outputs)
+      && savefile_file(ctx, s.tensors.v, s.tensors.n, s.json.s, s.json.n, path);
     jot_save_end(&s);
     return ok;
 }
+
+/* At the beginning of a record: what the file had, to be written again. */
+typedef struct {
+    const char *graph;
+    size_t nbytes;
+    uint32_t tensors;
+    jot_Var *tensor;      /* of parameters, theirs; of arrays handles of its own */
+    const char **name;
+    bool *param;
+} SavedFile;
 
 #ifdef JOT_CJSON
 /* ---- loading ------------------------------------------------------------------------------ */
@@ -188,28 +207,68 @@ loadfile_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n,
     *names = jot_strs((int)n, name);
 }
 
-static void
-loadfile_lists(Loading *l, LoadRoom *room, jot_Saved *out)
+/* The handle of a tensor's node: the parameter's, or a new one. */
+static jot_Var
+loadfile_tensor(const Loading *l, uint32_t node, bool *param)
 {
+    uint32_t k;
+
+    for (k = 0; k < l->param_at.n && l->param_at.v[k] != node; k++)
+        ;
+    *param = k < l->param_at.n;
+    return *param ? l->params.v[k] : jot_var_outside(l->ctx, l->id[node]);
+}
+
+/* room->p NULL: only how much it is. */
+static void
+loadfile_kept(Loading *l, LoadRoom *room, const Text *text)
+{
+    SavedFile *f = loadfile_room(room, sizeof *f);
+    char *graph = loadfile_room(room, text->n + 1);
+    jot_Var *v = loadfile_room(room, l->tensor_at.n * sizeof *v);
+    const char **name = loadfile_room(room, l->tensor_at.n * sizeof *name);
+    bool *param = loadfile_room(room, l->tensor_at.n * sizeof *param);
+    uint32_t k;
+
+    for (k = 0; k < l->tensor_at.n; k++) {
+        const char *is = loadfile_name(l, room, l->tensor_at.v[k], "", 0);
+
+        if (!f)
+            continue;
+        name[k] = is;
+        v[k] = loadfile_tensor(l, l->tensor_at.v[k], &param[k]);
+    }
+    if (!f)
+        return;
+    memcpy(graph, text->s, text->n + 1);
+    f->graph = graph, f->nbytes = text->n;
+    f->tensors = l->tensor_at.n;
+    f->tensor = v, f->name = name, f->param = param;
+}
+
+static void
+loadfile_lists(Loading *l, LoadRoom *room, const Text *text, jot_Saved *out)
+{
+    loadfile_kept(l, room, text);
     loadfile_handles(l, room, l->in, l->nin, "in", &out->inputs, &out->input_names);
     loadfile_handles(l, room, l->out, l->nout, "out", &out->outputs, &out->output_names);
     loadfile_handles(l, room, NULL, l->params.n, "param", &out->params, &out->param_names);
 }
 
 static bool
-loadfile_record(Loading *l, jot_Saved *out)
+loadfile_record(Loading *l, const Text *text, jot_Saved *out)
 {
     LoadRoom room = {NULL, 0};
     int64_t nbytes;
 
-    loadfile_lists(l, &room, out); /* how much it is */
+    loadfile_lists(l, &room, text, out); /* how much it is */
     nbytes = (int64_t)room.n;
     out->record = jot_param(l->ctx, JOT_U8, jot_ints(1, &nbytes), NULL);
     room.p = (char *)(uintptr_t)jot_data(out->record);
     room.n = 0;
     if (!room.p)
         return false;
-    loadfile_lists(l, &room, out);
+    loadfile_lists(l, &room, text, out);
     l->params.n = 0; /* the record's now */
     return !l->ctx->status;
 }
@@ -274,7 +333,8 @@ loadfile_file(jot_Ctx *ctx, jot_File *file, unsigned how, jot_Saved *out)
     l.leaf = loadfile_leaf_of;
     l.user = &from;
     jot_push(ctx);
-    ok = loadfile_text(&l, file, &text) && jot_load_graph(&l, text.s) && loadfile_record(&l, out);
+    ok = loadfile_text(&l, file, &text) && jot_load_graph(&l, text.s)
+      && loadfile_record(&l, &text, out);
     if (ok)
         out->hash = jot_hash(0, text.s, text.n);
     ok = ok && loadfile_assign(&l, out);
@@ -343,15 +403,56 @@ jot_load_memory(jot_Ctx *ctx, const char *name, const void *bytes, size_t nbytes
         && loadfile_opened(ctx, jot_file_memory(name, bytes, nbytes), how, out);
 }
 
+/* What a handle's elements are now: of one that an update waits for, as they were before. */
+static NodeId
+savefile_now(jot_Ctx *ctx, jot_Var v)
+{
+    NodeId id = jot_node_of(v, "saved_write", "a parameter");
+
+    if (id && !jot_node(ctx, id)->data && ctx->slots.v[v.slot].undo)
+        id = ctx->undo.v[ctx->slots.v[v.slot].undo - 1].old;
+    return id;
+}
+
+bool
+jot_saved_write(const jot_Saved *saved, const char *path)
+{
+    jot_Ctx *ctx = saved ? saved->record.ctx : NULL;
+    const SavedFile *f;
+    SaveTensor *t;
+    bool ok;
+    uint32_t k;
+
+    if (!ctx || ctx->status || !savefile_ready(ctx, path))
+        return false;
+    f = jot_data(saved->record);
+    t = f ? jot_mem_new(&ctx->mem, f->tensors, sizeof *t) : NULL;
+    ok = f && (t || jot_fail_memory(ctx, "save"));
+    for (k = 0; ok && k < f->tensors; k++) {
+        t[k].name = f->name[k];
+        t[k].node = savefile_now(ctx, f->tensor[k]);
+        ok = t[k].node != 0;
+    }
+    ok = ok && savefile_file(ctx, t, f->tensors, f->graph, f->nbytes, path);
+    jot_mem_free(&ctx->mem, t, t ? f->tensors * sizeof *t : 0);
+    return ok;
+}
+
 void
 jot_saved_free(jot_Saved *saved)
 {
     const jot_Vars *list[3];
-    int k, i;
+    const SavedFile *f;
+    uint32_t k;
+    int i;
 
     if (!saved)
         return;
     list[0] = &saved->inputs, list[1] = &saved->outputs, list[2] = &saved->params;
+    f = jot_ok(saved->record) ? jot_data(saved->record) : NULL;
+    for (k = 0; f && k < f->tensors; k++)
+        if (!f->param[k])
+            jot_free(f->tensor[k]);
     for (k = 0; k < 3; k++)
         for (i = 0; list[k]->v && i < list[k]->n; i++)
             jot_free(list[k]->v[i]);

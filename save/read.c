@@ -409,14 +409,13 @@ loading_leaf(Loading *l, LoadNode *n, const char *tensor)
     bool param = n->word[SAVE_STATE] || n->kind->name[0] == 'p';
     jot_Var v = l->leaf(l->user, tensor, n->spec.dtype, jot_ints(n->spec.rank, n->spec.ext), param);
 
-    if (v.slot && param) {
-        if (!jot_vec_add(l->ctx, l->params, v, "load")) {
-            jot_free(v);
-            return 0;
-        }
-        if (!jot_vec_add(l->ctx, l->param_at, l->at, "load"))
-            return 0;
+    if (v.slot && param && !jot_vec_add(l->ctx, l->params, v, "load")) {
+        jot_free(v);
+        return 0;
     }
+    if (v.slot && ((param && !jot_vec_add(l->ctx, l->param_at, l->at, "load"))
+                   || (tensor && !jot_vec_add(l->ctx, l->tensor_at, l->at, "load"))))
+        return 0;
     return v.slot ? l->ctx->slots.v[v.slot].node : 0;
 }
 
@@ -591,6 +590,7 @@ jot_load_end(Loading *l)
         jot_node_unref(l->ctx, l->id[k]);
     jot_vec_free(&l->ctx->mem, l->params);
     jot_vec_free(&l->ctx->mem, l->param_at);
+    jot_vec_free(&l->ctx->mem, l->tensor_at);
     jot_arena_free(&l->arena);
     cJSON_Delete(l->root);
 }

@@ -95,6 +95,7 @@ typedef struct {
     uint32_t nin, nout, nupdates;
     Vec(jot_Var) params;
     Vec(uint32_t) param_at;
+    Vec(uint32_t) tensor_at; /* nodes whose elements are in the file */
     uint64_t draws;       /* numbers of random variables that it takes */
 } Loading;
 /* A node of the file: the words that it has. */

@@ -111,6 +111,19 @@ else
     echo "skipped: images: this build reads no PNG"; skipped=$((skipped + 1))
 fi
 
+# ---- ONNX
+m=$out/../shared/models/onnx/mnist_8
+[ -f "$m/model.onnx" ] || m=$out/shared/models/onnx/mnist_8
+if [ -f "$m/model.onnx" ] && ! "$jot" info "$m/model.onnx" 2>&1 | grep -q 'without a graph\|install\|safetensors'; then
+    expect 0 'Conv 2' info "$m/model.onnx"
+    expect 0 'is as asked' check "$m/model.onnx" --input "$m/test_data_set_0/input_0.pb" \
+        --against "$m/test_data_set_0/output_0.pb"
+    expect 2 'is not given' run "$m/model.onnx"
+    expect 0 'kernels' draw "$m/model.onnx" -o onnx.svg
+else
+    echo "skipped: ONNX: no model here, or a build without it"; skipped=$((skipped + 1))
+fi
+
 # ---- bench
 expect 0 'examples/s' bench lenet.jot --batch 1,2 --threads 1 --seconds 0.05
 is "$(grep -c '^ *[12]  *1 ' said)" 2 "settings timed"
