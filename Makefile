@@ -91,7 +91,9 @@ COMMAND = $(B)/jot
 COMMANDS = $(if $(wildcard onnx.h),-DJOT_COMMAND_ONNX)
 $(COMMAND): $(wildcard command/*.[ch]) core.h data.h io.h layer.h nn.h $(B)/libjot.a
 	@mkdir -p $(@D)
-	@if [ -z "$(findstring -lcjson,$(DATALIBS))" ]; then echo "jot, the command, is not built: no cJSON here (apt install libcjson-dev)"; else \
+	@if [ -z "$(findstring -lcjson,$(DATALIBS))" ]; then echo "jot, the command, is not built: no cJSON here (apt install libcjson-dev)"; \
+	elif [ -n "$(or $(findstring JOT_NO_DATA,$(CFLAGS)),$(findstring JOT_NO_IO,$(CFLAGS)),$(findstring JOT_NO_HOST,$(CFLAGS)))" ]; then \
+	    echo "jot, the command, is not built: it has files (JOT_NO_DATA, JOT_NO_IO, JOT_NO_HOST)"; else \
 	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); fi
 command: $(COMMAND)
 

@@ -3,7 +3,7 @@
  * Extents that a model leaves open are bound here: the first one of an input is the batch
  * (--batch, 1), others are said by --shape NAME=1,3,224,224.
  *
- * Read before: command/model.c, onnx.h. After: command/values.c. */
+ * Read before: command/model.c. After: command/values.c. */
 #include "command/command.h"
 #ifdef JOT_COMMAND_ONNX
 #include "onnx.h"
