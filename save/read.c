@@ -13,139 +13,7 @@
 #include "ops/rewrite/stack.h"
 #include <string.h>
 
-/* ---- messages and fields ------------------------------------------------------------------ */
-
-JOT_FN bool
-jot_load_bad(Loading *l, const char *format, ...)
-{
-    char text[600];
-    Text t = {NULL, text, 0, sizeof text};
-    va_list args;
-
-    if (l->ctx->mem.failed)
-        return jot_fail_memory(l->ctx, "load");
-    va_start(args, format);
-    jot_text_v(&t, format, args);
-    va_end(args);
-    if (l->at < l->n)
-        return jot_fail(l->ctx, JOT_EIO, "load: %s: node %u: %s", l->file, l->at, text);
-    return jot_fail(l->ctx, JOT_EIO, "load: %s: %s", l->file, text);
-}
-
-JOT_FN bool
-jot_load_fields(Loading *l, const cJSON *item, const char *what, const char *const *names, int n,
-                cJSON **field)
-{
-    cJSON *f;
-    int k;
-
-    memset(field, 0, (size_t)n * sizeof *field);
-    if (!cJSON_IsObject(item))
-        return jot_load_bad(l, "%s is no object of JSON", what);
-    for (f = item->child; f; f = f->next) {
-        for (k = 0; k < n && !jot_str_eq(names[k], f->string); k++)
-            ;
-        if (k == n)
-            return jot_load_bad(l, "%s has the field \"%.*s\", which this version does not know",
-                                what, 60, f->string);
-        if (field[k])
-            return jot_load_bad(l, "%s has the field \"%s\" twice", what, f->string);
-        field[k] = f;
-    }
-    return true;
-}
-
-JOT_FN uint32_t
-jot_load_count(const cJSON *array)
-{
-    uint32_t n = 0;
-    const cJSON *item;
-
-    for (item = array ? array->child : NULL; item; item = item->next)
-        n++;
-    return n;
-}
-
-JOT_FN bool
-jot_load_whole(Loading *l, const cJSON *item, const char *what, int64_t lo, int64_t hi,
-               int64_t *value)
-{
-    double d = item && cJSON_IsNumber(item) ? item->valuedouble : 0.5;
-
-    if (!(d >= -9007199254740992.0 && d <= 9007199254740992.0) || d != (double)(int64_t)d)
-        return jot_load_bad(l, "%s is no whole number", what);
-    if ((int64_t)d < lo || (int64_t)d > hi)
-        return jot_load_bad(l, "%s is %lld; %lld to %lld asked", what, (long long)d, (long long)lo,
-                            (long long)hi);
-    *value = (int64_t)d;
-    return true;
-}
-
-static bool
-loading_is_array(Loading *l, const cJSON *item, const char *what)
-{
-    return (item && cJSON_IsArray(item))
-        || jot_load_bad(l, "%s is %s", what, item ? "no array" : "not there");
-}
-
-static bool
-loading_string(Loading *l, const cJSON *item, const char *what, const char **text)
-{
-    if (!item || !cJSON_IsString(item))
-        return jot_load_bad(l, "%s is %s", what, item ? "no text" : "not there");
-    *text = item->valuestring;
-    return true;
-}
-
-JOT_FN bool
-jot_load_shape(Loading *l, const cJSON *item, int *rank, int64_t *ext)
-{
-    const cJSON *one;
-
-    *rank = 0;
-    if (!loading_is_array(l, item, "shape"))
-        return false;
-    for (one = item->child; one; one = one->next) {
-        if (*rank == JOT_MAX_RANK)
-            return jot_load_bad(l, "shape has more than %d extents", JOT_MAX_RANK);
-        if (!jot_load_whole(l, one, "an extent", 0, (int64_t)1 << 53, &ext[*rank]))
-            return false;
-        ++*rank;
-    }
-    return true;
-}
-
-JOT_FN bool
-jot_load_dtype(Loading *l, const cJSON *item, jot_DType *dtype)
-{
-    const char *text;
-    int k;
-
-    if (!loading_string(l, item, "dtype", &text))
-        return false;
-    for (k = 0; k < JOT_DTYPES && !jot_str_eq(jot_dtype_name((jot_DType)k), text); k++)
-        ;
-    *dtype = (jot_DType)k;
-    return k < JOT_DTYPES || jot_load_bad(l, "there is no dtype \"%.*s\"", 20, text);
-}
-
-JOT_FN bool
-jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value)
-{
-    const char *text;
-    int k;
-
-    if (!loading_string(l, item, "bits", &text))
-        return false;
-    for (k = 0, value->u = 0; k < 16; k++) {
-        const char *digits = "0123456789abcdef", *at = text[k] ? strchr(digits, text[k]) : NULL;
-
-        if (!at)
-            break;
-        value->u = value->u << 4 | (uint64_t)(at - digits);
-    }
-    return (k == 16 && !text[16]) || jot_load_bad(l, "bits is \"%.*s\", no 16 digits", 20, text);
-}
+enum { LOADING_ROOM = 8 << 20 };
 
 /* ---- a node's words ----------------------------------------------------------------------- */
 
@@ -156,7 +24,7 @@ loading_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below
     const cJSON *item;
     int64_t v;
 
-    if (!loading_is_array(l, array, what))
+    if (!jot_load_array(l, array, what))
         return false;
     for (item = array->child; item; item = item->next) {
         if (!jot_load_whole(l, item, what, 0, UINT32_MAX, &v))
@@ -205,6 +73,25 @@ loading_scalar(Loading *l, LoadNode *n, jot_DType dtype)
     return true;
 }
 
+/* A sum that is read makes a record of each of its beginnings: they are counted, or few characters
+ * could become a great many. */
+static Ix
+loading_expression(Loading *l, IxParse *parse, const char *text, const char *what)
+{
+    const IxPool *pool = &l->ctx->ix;
+    size_t n = strlen(text);
+    Ix ix = n <= SAVE_EXPRESSION ? jot_ix_parse(parse, text) : 0;
+
+    if (!ix)
+        return jot_load_bad(l, "%s: \"%.*s\": %s", what, 100, text,
+                            n > SAVE_EXPRESSION ? "it is too long" : parse->message), 0;
+    parse->nguards = 0;
+    l->pool += 32 * n;
+    if (pool->recs.n * sizeof *pool->recs.v + pool->terms.n * sizeof *pool->terms.v > l->pool)
+        return jot_load_bad(l, "%s: the maps so far are larger than a graph's are", what), 0;
+    return ix;
+}
+
 static bool
 loading_expressions(Loading *l, const LoadNode *n, const cJSON *array, const char *what, int most,
                     Ix *to, int *count)
@@ -227,17 +114,16 @@ loading_expressions(Loading *l, const LoadNode *n, const cJSON *array, const cha
         rank[k] = jot_node(l->ctx, n->input[k + 1])->rank;
         ext[k] = jot_node(l->ctx, n->input[k + 1])->ext;
     }
-    if (!loading_is_array(l, array, what))
+    if (!jot_load_array(l, array, what))
         return false;
     for (*count = 0, item = array->child; item; item = item->next, ++*count) {
         if (*count == most)
             return jot_load_bad(l, "%s: %d expressions asked, there are more", what, most);
-        if (!loading_string(l, item, what, &text))
+        if (!jot_load_string(l, item, what, &text))
             return false;
-        to[*count] = jot_ix_parse(&parse, text);
+        to[*count] = loading_expression(l, &parse, text, what);
         if (!to[*count])
-            return jot_load_bad(l, "%s: \"%.*s\": %s", what, 100, text, parse.message);
-        parse.nguards = 0;
+            return false;
     }
     return true;
 }
@@ -262,7 +148,7 @@ loading_reduce(Loading *l, LoadNode *n)
     const char *how;
     int op = 0;
 
-    if (!loading_string(l, n->word[SAVE_HOW], "how", &how))
+    if (!jot_load_string(l, n->word[SAVE_HOW], "how", &how))
         return false;
     while (op < REDUCE_OPS && !jot_str_eq(jot_reduce_info[op].name, how))
         op++;
@@ -279,7 +165,7 @@ loading_pieces(Loading *l, LoadNode *n)
     int64_t v;
     int k = 0;
 
-    if (!loading_is_array(l, n->word[SAVE_PIECES], "pieces"))
+    if (!jot_load_array(l, n->word[SAVE_PIECES], "pieces"))
         return false;
     for (item = n->word[SAVE_PIECES]->child; item; item = item->next) {
         if (k == 2 * STACK_MOST)
@@ -386,7 +272,7 @@ loading_kind(Loading *l, const cJSON *item, LoadNode *n)
     int k;
 
     if (!jot_load_fields(l, item, "it", jot_save_words, SAVE_WORDS, n->word)
-        || !loading_string(l, n->word[SAVE_OP], "op", &op))
+        || !jot_load_string(l, n->word[SAVE_OP], "op", &op))
         return false;
     n->kind = *op ? jot_save_kind(op) : NULL;
     if (!n->kind)
@@ -443,8 +329,8 @@ loading_node(Loading *l, const cJSON *item, LoadNode *n)
     n->spec.ext = n->ext;
     if (!loading_kind(l, item, n) || !jot_load_dtype(l, n->word[SAVE_DTYPE], &n->spec.dtype)
         || !jot_load_shape(l, n->word[SAVE_SHAPE], &n->spec.rank, n->ext)
-        || (n->word[SAVE_NAME] && !loading_string(l, n->word[SAVE_NAME], "name", &name))
-        || (n->word[SAVE_TENSOR] && !loading_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
+        || (n->word[SAVE_NAME] && !jot_load_string(l, n->word[SAVE_NAME], "name", &name))
+        || (n->word[SAVE_TENSOR] && !jot_load_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
         || (n->word[SAVE_IN] && !loading_inputs(l, n)) || !loading_beside(l, n))
         return false;
     ok = loading_special(l, n) && (n->spec.kind == NODE_LEAF || jot_load_check(l, &n->spec));
@@ -477,7 +363,7 @@ loading_updates(Loading *l, const cJSON *array)
     uint32_t pair[2], k = 0;
     const cJSON *item;
 
-    if (!loading_is_array(l, array, "updates"))
+    if (!jot_load_array(l, array, "updates"))
         return false;
     l->nupdates = jot_load_count(array);
     l->old = jot_arena_array(&l->arena, uint32_t, l->nupdates);
@@ -557,12 +443,12 @@ loading_root(Loading *l)
     const char *magic;
 
     if (!jot_load_fields(l, l->root, "the graph", names, 5, field)
-        || !loading_string(l, field[0], "\"jot\"", &magic))
+        || !jot_load_string(l, field[0], "\"jot\"", &magic))
         return false;
     if (!jot_str_eq(magic, SAVE_MAGIC))
         return jot_load_bad(l, "it is a \"%.*s\"; this version reads \"%s\"", 40, magic,
                             SAVE_MAGIC);
-    if (!loading_is_array(l, field[4], "nodes"))
+    if (!jot_load_array(l, field[4], "nodes"))
         return false;
     l->n = l->at = jot_load_count(field[4]);
     l->id = jot_arena_array(&l->arena, NodeId, l->n);
@@ -576,7 +462,11 @@ loading_root(Loading *l)
 JOT_FN bool
 jot_load_graph(Loading *l, const char *text)
 {
+    const IxPool *pool = &l->ctx->ix;
+
     l->arena.mem = &l->ctx->mem;
+    l->pool = LOADING_ROOM + pool->recs.n * sizeof *pool->recs.v
+            + pool->terms.n * sizeof *pool->terms.v;
     l->root = cJSON_Parse(text);
     return l->root ? loading_root(l) : jot_load_bad(l, "its graph is no JSON");
 }

@@ -32,6 +32,7 @@
 #endif
 
 #define SAVE_MAGIC "graph 1"
+enum { SAVE_EXPRESSION = 8192 }; /* characters of an expression, at most: a sum's parts are sums */
 
 /* ---- the words of a node ---- */
 typedef enum {
@@ -74,7 +75,7 @@ JOT_FN bool jot_save_string(Saving *s, const char *text);
 JOT_FN bool jot_save_code(Saving *s, const Node *n); /* , "code": {...} */
 
 #ifdef JOT_CJSON
-/* ---- reading (read.c, check.c, read_code.c) ---- */
+/* ---- reading (field.c, read.c, check.c, read_code.c) ---- */
 /* A leaf of this dtype and shape with the elements of that tensor of the file, as a parameter
  * outside all scopes, or as an array; name NULL: of zeros. Poison: the context has the reason. */
 typedef jot_Var LoadLeafFn(void *user, const char *name, jot_DType dtype, jot_Ints shape,
@@ -97,6 +98,7 @@ typedef struct {
     Vec(uint32_t) param_at;
     Vec(uint32_t) tensor_at; /* nodes whose elements are in the file */
     uint64_t draws;       /* numbers of random variables that it takes */
+    uint64_t pool;        /* bytes of index expressions that it may come to */
 } Loading;
 /* A node of the file: the words that it has. */
 typedef struct {
@@ -119,7 +121,9 @@ JOT_FN bool jot_load_whole(Loading *l, const cJSON *item, const char *what, int6
 JOT_FN bool jot_load_fields(Loading *l, const cJSON *item, const char *what,
                             const char *const *names, int n, cJSON **field);
 JOT_FN uint32_t jot_load_count(const cJSON *array);
-/* Extents, at most `most`; dtype by name. */
+JOT_FN bool jot_load_array(Loading *l, const cJSON *item, const char *what);
+JOT_FN bool jot_load_string(Loading *l, const cJSON *item, const char *what, const char **text);
+/* Extents; dtype by name; 16 digits. */
 JOT_FN bool jot_load_shape(Loading *l, const cJSON *item, int *rank, int64_t *ext);
 JOT_FN bool jot_load_dtype(Loading *l, const cJSON *item, jot_DType *dtype);
 JOT_FN bool jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value);

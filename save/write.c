@@ -326,12 +326,12 @@ saving_index(Saving *s, const Node *n, Ix ix, bool first)
     parse.guards = guards;
     parse.max_guards = (int)(sizeof guards / sizeof *guards);
     jot_ix_print(pool, ix, &text);
-    ok = text.s && jot_ix_parse(&parse, text.s);
+    ok = text.s && text.n <= SAVE_EXPRESSION && jot_ix_parse(&parse, text.s);
     if (ok)
         jot_text_f(&s->json, "%s\"%s\"", first ? "" : ", ", text.s);
     else if (text.s && !s->ctx->mem.failed)
         jot_fail(s->ctx, JOT_ERANGE, "save: a map's %.*s cannot be read back: %s", 200, text.s,
-                 parse.message);
+                 text.n > SAVE_EXPRESSION ? "it is too long" : parse.message);
     else
         jot_fail_memory(s->ctx, "save");
     jot_text_free(&text);

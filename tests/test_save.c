@@ -4,8 +4,8 @@
  *
  *     test_save [--all]      also the large networks
  *
- * Guards: save/write.c, save/write_code.c, save/read.c, save/read_code.c, save/check.c,
- * save/file.c, save/absent.c. */
+ * Guards: save/write.c, save/write_code.c, save/field.c, save/read.c, save/read_code.c,
+ * save/check.c, save/file.c, save/absent.c. */
 #include <unistd.h>
 #include "examples/models/model.h"
 #include "io.h"

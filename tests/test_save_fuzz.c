@@ -7,7 +7,7 @@
  * By clang -fsanitize=fuzzer,address -DJOT_LIBFUZZER with the library beside it, it is libFuzzer's:
  * a text, or a whole file where it begins as one.
  *
- * Guards: save/read.c, save/read_code.c, save/check.c. */
+ * Guards: save/field.c, save/read.c, save/read_code.c, save/check.c. */
 #include <unistd.h>
 #include "io.h"
 #include "tests/save_text.h"
@@ -254,6 +254,113 @@ check_lies(const char *text)
     }
 }
 
+/* ---- memory ---- */
+
+static size_t taken, most_taken; /* by cJSON and by the library */
+
+static void *
+counted(void *ud, void *p, size_t old, size_t new)
+{
+    void *q = NULL;
+
+    (void)ud;
+    if (new && !(q = realloc(p, new)))
+        return NULL;
+    if (!new)
+        free(p);
+    taken += new - (p ? old : 0);
+    most_taken = taken > most_taken ? taken : most_taken;
+    return q;
+}
+
+/* Blocks that say how large they are. */
+static void *
+counted_malloc(size_t n)
+{
+    size_t *p = counted(NULL, NULL, 0, n + 16);
+
+    if (p)
+        *p = n + 16;
+    return p ? (char *)p + 16 : NULL;
+}
+
+static void
+counted_free(void *p)
+{
+    if (p)
+        counted(NULL, (char *)p - 16, *(size_t *)(void *)((char *)p - 16), 0);
+}
+
+/* head, `part` n times, tail: it is taken or refused with at most what core.h promises. */
+static void
+check_dense(const char *what, const char *head, const char *part, int n, const char *tail)
+{
+    cJSON_Hooks hooks = {counted_malloc, counted_free};
+    jot_Config config = {.backend = "interp", .no_environment = 1, .cache_dir = ""};
+    char *text = malloc(strlen(head) + (size_t)n * strlen(part) + strlen(tail) + 1), *end = text;
+    TextGraph g;
+
+    end = strcpy(end, head) + strlen(head);
+    for (int k = 0; k < n; k++)
+        end = strcpy(end, part) + strlen(part);
+    strcpy(end, tail);
+    cJSON_InitHooks(&hooks);
+    config.hooks.realloc = counted;
+    taken = most_taken = 0;
+    jot_Ctx *c = jot_open(&config);
+    size_t before = taken;
+    most_taken = taken;
+    bool ok = text_graph(c, text, &g);
+    CHECK(most_taken - before <= 128 * strlen(text) + (16 << 20), "%s: %zu bytes for a text of %zu",
+          what, most_taken - before, strlen(text));
+    CHECK(ok || *jot_message(c), "%s: refused without words", what);
+    if (getenv("SAVE_SHOW"))
+        printf("%s: %.1f bytes for each of %zu: %s\n", what,
+               (double)(most_taken - before) / (double)strlen(text), strlen(text),
+               jot_message(c));
+    jot_close(c);
+    cJSON_InitHooks(NULL);
+    CHECK(!taken, "%s: %zu bytes are left", what, taken);
+    free(text);
+}
+
+static void
+check_memory(void)
+{
+    static const char *const node = "{\"op\":\"iota\",\"dtype\":\"f32\",\"shape\":[1],\"dim\":0},";
+    static const char *const head = "{\"jot\":\"graph 1\",\"inputs\":[],\"outputs\":[],"
+                                    "\"updates\":[],\"nodes\":[";
+    static const char *const map = "{\"jot\":\"graph 1\",\"inputs\":[],\"outputs\":[],"
+        "\"updates\":[],\"nodes\":[{\"op\":\"iota\",\"dtype\":\"i32\",\"shape\":[1000000],\"dim\":0},"
+        "{\"op\":\"reindex\",\"dtype\":\"i32\",\"shape\":[9],\"in\":[0,0],\"index\":[\"i0\"],"
+        "\"where\":[\"0";
+    static const char *const reindex = "{\"op\":\"reindex\",\"dtype\":\"i32\",\"shape\":[9],"
+        "\"in\":[0,0],\"index\":[\"i0\"],\"where\":[";
+    char part[64];
+
+    check_dense("inputs", "{\"jot\":\"graph 1\",\"inputs\":[", "0,", 1 << 20, "0]}");
+    check_dense("lists", "", "[", 900, "");
+    check_dense("nodes", head, node, 1 << 15, "{}]}");
+    check_dense("a long shape", head, "{\"shape\":[0,0,0,0,0,0,0,0]},", 1 << 14, "{}]}");
+    check_dense("a long sum", map, "+@e0(i0)", 2000, "\"]}]}");
+    for (int k = 0; k < 2; k++) { /* sums of distinct parts, as long as they may be */
+        snprintf(part, sizeof part, "%s", k ? "+@e0(i0*i0/7)*i0" : "+@e0(i0/3)%5*@e0(i0)");
+        check_dense("sums", map, part, 400, "\"]}]}");
+    }
+    /* each part is another: the beginnings of all sums together are what it is refused for */
+    char *sums = malloc(1 << 24), *at = sums;
+    for (int i = 0, part_number = 0; i < 100; i++) {
+        at += sprintf(at, i ? "\"]},%s\"0" : "", reindex);
+        for (int j = 0; j < 60; j++) {
+            at += sprintf(at, "\",\"i0");
+            for (int k = 0; k < 60; k++)
+                at += sprintf(at, "+@e0(%d)", part_number++);
+        }
+    }
+    check_dense("many sums", map, sums, 1, "\"]}]}");
+    free(sums);
+}
+
 /* ---- drawn -------------------------------------------------------------------------------- */
 
 static uint64_t state;
@@ -324,6 +431,7 @@ main(int argc, char **argv)
     jot_Ctx *c = jot_open(&config);
     char *text = every_kind(c);
     check_lies(text);
+    check_memory();
     jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(2), NULL);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL);
     jot_raise(c, JOT_EUSE, "the step of every_kind waits no longer");
