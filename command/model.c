@@ -144,6 +144,11 @@ saved_open(Model *m, const Args *a, const char *path, int64_t batch, int *code)
                          "more examples");
         return false;
     }
+    if (m->inputs.n > PLACES || m->outputs.n > PLACES) {
+        *code = complain(a, FAILED, "%s: %d inputs and %d outputs; %d are taken", path, m->inputs.n,
+                         m->outputs.n, PLACES);
+        return false;
+    }
     return !batch || saved_batch(m, a, batch, code);
 }
 
@@ -197,11 +202,6 @@ model_open(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch)
     if (!m->kind->open(m, a, path, batch, &code)) {
         model_close(m);
         return code;
-    }
-    if (m->inputs.n > PLACES || m->outputs.n > PLACES) {
-        model_close(m);
-        return complain(a, FAILED, "%s: %d inputs and %d outputs; %d are taken", path, m->inputs.n,
-                        m->outputs.n, PLACES);
     }
     return DONE_WELL;
 }

@@ -147,6 +147,23 @@ case $(tail -n 1 "$dir/data.out") in
 *) cat "$dir/data.out"; bad "docs/data.md: its program" ;;
 esac
 
+# docs/saved.md: a network saved by the one block and run by the other
+{
+    printf '#include <stdio.h>\n#include "io.h"\nstatic float weights[7840], image[784], classes[10];\n'
+    printf 'int main(void) { jot_Ctx *c = jot_open(NULL);\n'
+    printf 'if (*jot_file_can("safetensors")) { printf("skipped: %%s\\n", jot_file_can("safetensors")); return 0; }\n'
+    sed -n '/^```c/,/^```/p' docs/saved.md | sed '/^```/d'
+    printf 'printf("%%s%%s %%s %%g\\n", jot_message(c), g.input_names.v[0], g.param_names.v[0], classes[3]);\n'
+    printf 'jot_close(c); return 0; }\n'
+} >"$dir/saved.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/saved.c" -o "$dir/saved" "$b/libjot.a" $libs -ldl -lpthread -lm &&
+    (cd "$dir" && JOT_BACKEND=interp ./saved) >"$dir/saved.out"
+case $(tail -n 1 "$dir/saved.out") in
+"skipped: "*) cat "$dir/saved.out" ;;
+"image out.weight 0.1") ok ;;
+*) cat "$dir/saved.out"; bad "docs/saved.md: its program" ;;
+esac
+
 # docs/io.md: its program, on files that it makes first
 {
     printf '#include <stdio.h>\n#include <string.h>\n#include "io.h"\n'

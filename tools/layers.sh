@@ -32,6 +32,7 @@ rank() {
     config.c|print.c) echo 19 ;;
     core.c) echo 20 ;;
     command/*) echo 21 ;;
+    onnx.h) echo 0 ;;
     *) echo 99 ;;
     esac
 }
