@@ -176,7 +176,7 @@ check_drawn(uint64_t seed)
 
 /* ---- values ------------------------------------------------------------------------------- */
 
-static int16_t classes[4] = {3, 1, 4, 1};
+static int16_t classes[1] = {3};
 
 /* A step of lenet with Adam and dropout, named; what its parameters are after `steps` calls of the
  * function, in *to. */
@@ -188,8 +188,8 @@ lenet_step(jot_Ctx *c, Model *m, jot_Var *x, jot_Var *labels, jot_Var *loss)
 
     memset(m, 0, sizeof *m);
     model_begin(m, c, true);
-    *x = jot_array(c, JOT_F32, JOT_SHAPE(4, 1, 28, 28), NULL);
-    *labels = jot_array(c, JOT_I16, JOT_SHAPE(4), NULL);
+    *x = jot_array(c, JOT_F32, JOT_SHAPE(1, 1, 28, 28), NULL);
+    *labels = jot_array(c, JOT_I16, JOT_SHAPE(1), NULL);
     jot_name(*x, "image");
     *loss = jot_cross_entropy(jot_dropout(lenet(m, *x), 0.25), *labels);
     jot_name(*loss, "loss");
@@ -201,7 +201,7 @@ lenet_step(jot_Ctx *c, Model *m, jot_Var *x, jot_Var *labels, jot_Var *loss)
     return optim;
 }
 
-static float image[4 * 28 * 28];
+static float image[28 * 28];
 
 static bool
 run_steps(jot_Ctx *c, jot_Func f, int steps, float *loss)
