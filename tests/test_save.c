@@ -230,11 +230,41 @@ same_files(const char *a, const char *b)
     return f && g && x == y;
 }
 
+/* Two steps, written, loaded, two more: as four in a row were. */
+static void
+check_goes_on(jot_Ctx *d, const char *loaded_on, const float is[4])
+{
+    jot_RandomState state = {0, 0};
+    float late[4] = {0};
+    jot_Saved g;
+    jot_Func f;
+
+    CHECK(jot_load(d, path, 0, &g), "%s", jot_message(d));
+    CHECK(jot_saved_write(&g, other), "%s", jot_message(d)); /* as it was: its updates wait */
+    CHECK(same_files(path, other), "written again it is another file");
+    f = jot_compile(d, g.inputs, g.outputs);
+    jot_set_random_state(d, state);
+    run_steps(d, f, 2, late);
+    uint64_t hash = g.hash;
+    CHECK(jot_saved_write(&g, other), "%s", jot_message(d));
+    jot_func_free(f);
+    jot_saved_free(&g);
+    state = jot_random_state(d);
+    CHECK(jot_load(d, other, 0, &g) && g.hash == hash, "loaded again: %s", jot_message(d));
+    f = jot_compile(d, g.inputs, g.outputs);
+    jot_set_random_state(d, state);
+    run_steps(d, f, 2, late + 2);
+    CHECK(!memcmp(is, late, sizeof late), "%s: on from a file: loss %.9g, was %.9g", loaded_on,
+          late[3], is[3]);
+    jot_func_free(f);
+    jot_saved_free(&g);
+}
+
 static void
 check_step(const char *backend, const char *loaded_on)
 {
     jot_Ctx *c = open_on(backend), *d = open_on(loaded_on);
-    float was[4] = {0}, is[4] = {0}, late[4] = {0};
+    float was[4] = {0}, is[4] = {0};
     bool same = !strcmp(backend, loaded_on);
     jot_Var x, labels, loss;
     static Model m;
@@ -274,26 +304,7 @@ check_step(const char *backend, const char *loaded_on)
               "%s, loaded on %s: loss %d is %.9g, was %.9g", backend, loaded_on, k, is[k], was[k]);
     jot_func_free(f);
     jot_saved_free(&g);
-    /* two steps, written, loaded: it goes on from there */
-    CHECK(jot_load(d, path, 0, &g), "%s", jot_message(d));
-    CHECK(jot_saved_write(&g, other), "%s", jot_message(d)); /* as it was: its updates wait */
-    CHECK(same_files(path, other), "written again it is another file");
-    f = jot_compile(d, g.inputs, g.outputs);
-    jot_set_random_state(d, state);
-    run_steps(d, f, 2, late);
-    uint64_t hash = g.hash;
-    CHECK(jot_saved_write(&g, other), "%s", jot_message(d));
-    jot_func_free(f);
-    jot_saved_free(&g);
-    state = jot_random_state(d);
-    CHECK(jot_load(d, other, 0, &g) && g.hash == hash, "loaded again: %s", jot_message(d));
-    f = jot_compile(d, g.inputs, g.outputs);
-    jot_set_random_state(d, state);
-    run_steps(d, f, 2, late + 2);
-    CHECK(!memcmp(is, late, sizeof is), "%s: on from a file: loss %.9g, was %.9g", loaded_on,
-          late[3], is[3]);
-    jot_func_free(f);
-    jot_saved_free(&g);
+    check_goes_on(d, loaded_on, is);
     jot_saved_free(&g);
     jot_saved_free(NULL);
     jot_close(c);

@@ -350,7 +350,8 @@ check_memory(void)
     /* each part is another: the beginnings of all sums together are what it is refused for */
     char *sums = malloc(1 << 24), *at = sums;
     for (int i = 0, part_number = 0; i < 100; i++) {
-        at += sprintf(at, i ? "\"]},%s\"0" : "", reindex);
+        if (i)
+            at += sprintf(at, "\"]},%s\"0", reindex);
         for (int j = 0; j < 60; j++) {
             at += sprintf(at, "\",\"i0");
             for (int k = 0; k < 60; k++)
