@@ -513,7 +513,8 @@ typedef struct {
  * graph runs: of files from whom you would run programs; else it is refused. A file may be damaged
  * or lie: it is refused with a sentence, nothing is left of it, and before that it takes at most
  * 128 bytes for each of its own and 16 MB, beside the memory of its inputs, whose shapes it tells.
- * All or nothing. JOT_EIO; JOT_EUSE in a build without cJSON. */
+ * Arrays stay where they lie in the file, which nobody writes to as long as they live (a new one
+ * may take its name). All or nothing. JOT_EIO; JOT_EUSE in a build without cJSON. */
 enum { JOT_LOAD_CODE = 1 };
 JOT_API bool jot_load(jot_Ctx *ctx, const char *path, unsigned how, jot_Saved *saved);
 /* The same from memory, which must outlive what was loaded. name: for messages. */
