@@ -1,5 +1,5 @@
 # jot - the targets:
-#   all            build/libjot.a                demo        train a network on drawn digits
+#   all            build/libjot.a, build/jot     demo        train a network on drawn digits
 #   test           everything but long campaigns test-long   the campaigns
 #   check-asan     tests under ASan and UBSan    check-tcc   the library and its tests built by tcc
 #   mutate         faults that no test notices: MUTANTS=n from SEED=n
@@ -29,20 +29,20 @@ endif
 ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function plan/flow plan/trace
-HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c)
+HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c save/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
 NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c) backends/host/driver.c
 NO_TUNE = plan/tier/trial.c plan/tier/tune.c backends/files/tune.c
 NO_EXPORT = plan/function/export.c plan/flow/export.c backends/files/export.c
 NO_DATA = $(wildcard data/*.c)
-NO_IO   = $(wildcard io/*.c)
+NO_IO   = $(wildcard io/*.c save/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
 NNHDR   = nn.h layer.h expr.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h io/*.h)
 HDR     = core.h base.h backends/backend.h \
-          $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h))
+          $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h save/*.h save/*.def))
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
 has     = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
@@ -54,13 +54,13 @@ MODELS  = $(wildcard examples/models/*.c)
 COMMON  = $(wildcard examples/common/*.c)
 EXAMPLES = $(patsubst examples/%.c,$(B)/examples/%,$(wildcard examples/0*.c examples/1*.c))
 
-all: $(B)/libjot.a
+all: $(B)/libjot.a $(B)/jot
 
 # POSIX and dlopen in the hosted files
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
 $(patsubst %.c,$(B)/%.o,$(NO_DATA) $(NO_IO)): WARN += $(filter -D%,$(DATALIBS))
 
-$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c io/*.c)): $(NNHDR)
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c io/*.c save/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
@@ -80,13 +80,30 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c,$<),$(DATALIBS)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c,$<),$(DATALIBS)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
-# the networks' values against PyTorch's
+# the command: of cJSON it has its answers, and saved graphs
+COMMAND = $(B)/jot
+COMMANDS = $(if $(wildcard onnx.h),-DJOT_COMMAND_ONNX)
+$(COMMAND): $(wildcard command/*.[ch]) core.h data.h io.h layer.h nn.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	@if [ -z "$(findstring -lcjson,$(DATALIBS))" ]; then echo "jot, the command, is not built: no cJSON here (apt install libcjson-dev)"; \
+	elif [ -n "$(or $(findstring JOT_NO_DATA,$(CFLAGS)),$(findstring JOT_NO_IO,$(CFLAGS)),$(findstring JOT_NO_HOST,$(CFLAGS)))" ]; then \
+	    echo "jot, the command, is not built: it has files (JOT_NO_DATA, JOT_NO_IO, JOT_NO_HOST)"; else \
+	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); fi
+command: $(COMMAND)
+
+# the networks' values against PyTorch's; saved, and loaded again
+$(B)/tests/command_models: tests/command_models.c $(MODELS) examples/models/model.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
+$(B)/tests/test_save: tests/test_save.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(filter -D%,$(DATALIBS)) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
                         $(wildcard tests/*.h tests/ref/*.h)
 	@mkdir -p $(@D)
@@ -138,11 +155,11 @@ AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image forced gates integers ir pads stencil target types winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
 STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
-run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
+run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
 	    $(filter-out $(LONGEST) $(ALONE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
-	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
+	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
 
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
@@ -318,7 +335,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
         check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
 
 clean:
@@ -326,7 +343,7 @@ clean:
 wc:
 	@tools/wc.sh
 # the installed library looks for the installed libtcc
-install: $(B)/libjot.a $(B)/dist/jot.h
+install: $(B)/libjot.a $(B)/dist/jot.h $(COMMAND)
 	@mkdir -p $(B)/installed
 	cp $(B)/libjot.a $(B)/installed/libjot.a
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -DJOT_LIBTCC_PATH='"$(abspath $(PREFIX))/lib/jot/libtcc.so"' -I. \
@@ -335,4 +352,7 @@ install: $(B)/libjot.a $(B)/dist/jot.h
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/jot
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	[ ! -e $(COMMAND) ] || { install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1; \
+	    $(CC) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); \
+	    install -m 755 $(B)/installed/jot $(DESTDIR)$(PREFIX)/bin/jot; install -m 644 command/jot.1 $(DESTDIR)$(PREFIX)/share/man/man1/jot.1; }
 	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

@@ -480,6 +480,53 @@ typedef void jot_WriteFn(void *user, const char *text, size_t nbytes);
 JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                              jot_WriteFn *write, void *user);
 
+/* ---- saved graphs ------------------------------------------------------------------------- */
+
+/* Save the graph between inputs and outputs as one file, which loads without the code that built
+ * it, on any backend: a network, or a training step. It is a file of safetensors (io.h): tensors
+ * by the names of their variables (jot_name; else param.0, array.1, ...), and the graph as text in
+ * its metadata ("jot.graph"). inputs are as jot_compile's; their elements are not saved.
+ * Assignments that jot_compile would take are saved as the graph's updates, and go on waiting here;
+ * where there are none, what is pending runs. The old file of that name is there until the new one
+ * is whole.
+ * Refused (JOT_EUSE), by name: code that calls a function of the program's (jot_Code.host without a
+ * source), what jot_compile refuses, and beside updates a parameter that was set, or begun by
+ * jot_param_of, and has not run. Gradients of one's own are saved as values: a gradient through
+ * them is refused (JOT_EGRAD) when the graph was loaded. JOT_EIO. Hosted builds, without
+ * JOT_NO_IO. */
+JOT_API bool jot_save(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path);
+/* What was loaded: arrays of zeros for inputs, outputs, and parameters as they were saved, in the
+ * order of the graph; names of those without one are in0, out0, param0. The handles are outside all
+ * scopes, and live with the lists and names until jot_saved_free or jot_close. */
+typedef struct {
+    jot_Vars inputs, outputs, params;
+    jot_Strs input_names, output_names, param_names;
+    uint64_t hash;            /* of the graph: equal ones have the same */
+    jot_Var record;           /* the memory of it */
+} jot_Saved;
+/* Load it: updates become pending assignments, as if the graph had been built by calls, and draws
+ * are numbered from where the context's generator stands. jot_compile makes the kernels of it that
+ * it made of the original.
+ *     jot_load(c, "step.jot", 0, &g);
+ *     step = jot_compile(c, g.inputs, g.outputs);
+ * how: 0, or JOT_LOAD_CODE to take C code of the user's (jot_code, jot_code_map), which running the
+ * graph runs: of files from whom you would run programs; else it is refused. A file may be damaged
+ * or lie: it is refused with a sentence, nothing is left of it, and before that it takes at most
+ * 128 bytes for each of its own and 16 MB, beside the memory of its inputs, whose shapes it tells.
+ * Arrays stay where they lie in the file, which nobody writes to as long as they live (a new one
+ * may take its name). All or nothing. JOT_EIO; JOT_EUSE in a build without cJSON. */
+enum { JOT_LOAD_CODE = 1 };
+JOT_API bool jot_load(jot_Ctx *ctx, const char *path, unsigned how, jot_Saved *saved);
+/* The same from memory, which must outlive what was loaded. name: for messages. */
+JOT_API bool jot_load_memory(jot_Ctx *ctx, const char *name, const void *bytes, size_t nbytes,
+                             unsigned how, jot_Saved *saved);
+/* The same graph again, with the elements that its parameters have now: the next checkpoint of a
+ * step that jot_compile has taken, and that was called since. As jot_save; nothing runs. */
+JOT_API bool jot_saved_write(const jot_Saved *saved, const char *path);
+/* Ends all its handles: functions that read its parameters end before. NULL, and one that is all 0,
+ * are allowed. */
+JOT_API void jot_saved_free(jot_Saved *saved);
+
 /* ---- gradients ---------------------------------------------------------------------------- */
 
 /* grads[k] = d y / d wrt.v[k], of its shape and dtype, for k < wrt.n <= JOT_MAX_WRT; y is a float

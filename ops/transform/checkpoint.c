@@ -182,8 +182,8 @@ part_gradients(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n,
 }
 
 /* The callback. user: how many of x are kept; y: the results, which stand beside CUSTOM. */
-static bool
-part_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
+JOT_FN bool
+jot_checkpoint_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
 {
     jot_Ctx *ctx = jot_ctx_of(y);
     NodeId from[UINT8_MAX], of[UINT8_MAX], d[UINT8_MAX], after;
@@ -264,7 +264,7 @@ jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out)
     ok = n >= 0;
     for (k = 0; ok && k < y.n; k++)
         id[n + k] = of[k];
-    ok = ok && jot_custom_build(ctx, op, n, y.n, id, part_grad, (void *)(uintptr_t)x.n, true, out);
+    ok = ok && jot_custom_build(ctx, op, n, y.n, id, jot_checkpoint_grad, (void *)(uintptr_t)x.n, true, out);
     jot_graph_sweep(ctx, mark);
     return jot_parts_done(ctx, ok, y.n, out);
 }

@@ -15,6 +15,8 @@ JOT_FN NodeId jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to);
  * it makes them of the graph between these, whatever that is. */
 JOT_FN bool jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id,
                              jot_CustomGradFn *grad, void *user, bool part, jot_Var *out);
+/* ops/transform/checkpoint.c: the callback of a checkpoint; user: how many of x are kept. */
+JOT_FN bool jot_checkpoint_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx);
 /* Are these lists of a call? After a failure of it, poison in out; returns ok. */
 JOT_FN bool jot_parts_lists(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars x, jot_Var *out);
 JOT_FN bool jot_parts_done(jot_Ctx *ctx, bool ok, int n, jot_Var *out);

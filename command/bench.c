@@ -1,0 +1,232 @@
+/* command/bench.c - jot bench: how long a run takes, for each batch and each number of threads;
+ * how far the kernels are from what their bytes and operations take on this machine.
+ *
+ * A run is a call of the compiled function on elements that lie ready. Quick code is waited out:
+ * what is timed is the code that stays. The time told is the median of runs over some seconds.
+ *
+ * Read before: run.c. After: files.c. */
+#include "command/command.h"
+
+enum { SETTINGS = 16, RUNS = 20000 };
+
+typedef struct {
+    int64_t batch, threads;
+    double load, first, median, least;   /* seconds */
+    int runs;
+    jot_ProfileKernel *kernel;
+    int kernels;
+    double launches;                     /* runs that were profiled */
+} Timed;
+
+static int
+by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+
+    return (*x > *y) - (*x < *y);
+}
+
+/* The most seconds above its floor first. */
+static int
+by_loss(const void *a, const void *b)
+{
+    const jot_ProfileKernel *x = a, *y = b;
+    double p = x->seconds - x->floor * (double)x->launches;
+    double q = y->seconds - y->floor * (double)y->launches;
+
+    return (p < q) - (p > q);
+}
+
+static bool
+one_run(jot_Func f, const Values *v)
+{
+    return jot_call(f, (jot_Ins){v->nin, v->in}, (jot_Outs){v->nout, v->out});
+}
+
+/* Until no kernel waits for better code, at most a minute. */
+static bool
+settle(jot_Ctx *c, jot_Func f, const Values *v)
+{
+    double end = seconds_now() + 60;
+    jot_Stats s;
+    bool ok = true;
+
+    do {
+        ok = ok && one_run(f, v);
+        s = jot_stats(c);
+    } while (ok && s.swaps < s.kernels_quick && seconds_now() < end);
+    return ok && one_run(f, v) && one_run(f, v);
+}
+
+static bool
+time_runs(jot_Func f, const Values *v, double seconds, Timed *t)
+{
+    double *took = malloc(RUNS * sizeof *took), begin = seconds_now(), at = begin;
+
+    for (t->runs = 0; took && t->runs < RUNS && (t->runs < 3 || at - begin < seconds); t->runs++) {
+        double start = at;
+        if (!one_run(f, v)) {
+            free(took);
+            return false;
+        }
+        at = seconds_now();
+        took[t->runs] = at - start;
+    }
+    if (took) {
+        qsort(took, (size_t)t->runs, sizeof *took, by_value);
+        t->least = took[0];
+        t->median = took[t->runs / 2];
+    }
+    free(took);
+    return took != NULL;
+}
+
+static bool
+profile_runs(const Args *a, jot_Ctx *c, jot_Func f, const Values *v, Timed *t)
+{
+    const char *path = args_text(a, "roofline", NULL);
+    bool ok = jot_profile(c, true);
+    int n = t->median > 0.05 ? 3 : t->median > 0.001 ? 20 : 200;
+
+    for (int k = 0; ok && k < n; k++)
+        ok = one_run(f, v);
+    ok = ok && jot_profile(c, false);
+    t->launches = n;
+    t->kernels = ok ? jot_profile_kernels(c, NULL, 0) : 0;
+    t->kernel = malloc(sizeof *t->kernel * (size_t)(t->kernels + 1));
+    if (!ok || !t->kernel)
+        return false;
+    jot_profile_kernels(c, t->kernel, t->kernels);
+    qsort(t->kernel, (size_t)t->kernels, sizeof *t->kernel, by_loss);
+    return !path || jot_profile_write(c, JOT_PROFILE_ROOFLINE, path);
+}
+
+static void
+tell_time(const Timed *t, cJSON *o)
+{
+    if (!o) {
+        printf("%6lld %8lld %10.3f %10.3f %10.3f %12.1f %6d\n", (long long)t->batch,
+               (long long)t->threads, t->load, t->median * 1e3, t->least * 1e3,
+               (double)(t->batch ? t->batch : 1) / t->median, t->runs);
+        return;
+    }
+    cJSON_AddNumberToObject(o, "batch", (double)t->batch);
+    cJSON_AddNumberToObject(o, "threads", (double)t->threads);
+    cJSON_AddNumberToObject(o, "seconds_to_load", t->load);
+    cJSON_AddNumberToObject(o, "seconds_first", t->first);
+    cJSON_AddNumberToObject(o, "seconds", t->median);
+    cJSON_AddNumberToObject(o, "seconds_least", t->least);
+    cJSON_AddNumberToObject(o, "runs", t->runs);
+}
+
+/* Of one run: the kernels that lose most against their floors. */
+static void
+tell_kernels(const Timed *t, int most, cJSON *o)
+{
+    cJSON *list = o ? cJSON_AddArrayToObject(o, "worst") : NULL;
+    double all = 0, floor = 0;
+
+    for (int k = 0; k < t->kernels; k++) {
+        all += t->kernel[k].seconds / t->launches;
+        floor += t->kernel[k].floor * (double)t->kernel[k].launches / t->launches;
+    }
+    if (o) {
+        cJSON_AddNumberToObject(o, "kernel_seconds", all);
+        cJSON_AddNumberToObject(o, "floor_seconds", floor);
+    } else if (t->kernels)
+        printf("%d kernels, %.3f ms of %.3f ms by their bytes and operations; the worst:\n"
+               "%10s %10s %6s %8s %9s  %s\n", t->kernels, all * 1e3, floor * 1e3, "ms", "floor ms",
+               "%", "GB/s", "GFLOP/s", "operators (function)");
+    for (int k = 0; k < t->kernels && k < most; k++) {
+        const jot_ProfileKernel *p = &t->kernel[k];
+        double ms = p->seconds / t->launches * 1e3, each = p->seconds / (double)p->launches;
+        double least = p->floor * (double)p->launches / t->launches * 1e3;
+        if (!o) {
+            printf("%10.3f %10.3f %6.1f %8.1f %9.1f  %.60s (%s)\n", ms, least,
+                   all > 0 ? ms / all / 10 : 0, (p->read + p->written) / each * 1e-9,
+                   p->flops / each * 1e-9, p->what, p->name);
+            continue;
+        }
+        cJSON *one = cJSON_CreateObject();
+        cJSON_AddStringToObject(one, "operators", p->what);
+        cJSON_AddStringToObject(one, "function", p->name);
+        cJSON_AddNumberToObject(one, "seconds", ms / 1e3);
+        cJSON_AddNumberToObject(one, "floor", least / 1e3);
+        cJSON_AddItemToArray(list, one);
+    }
+}
+
+/* One setting, in a context of its own; what is told of kernels is of the last. */
+static int
+bench_one(const Args *a, Timed *t, double seconds, int worst, cJSON *list)
+{
+    double start = seconds_now();
+    jot_Ctx *c = open_context(a, (int)t->threads);
+    jot_Func f;
+    Values v;
+    Model m;
+    int code;
+
+    if (!c)
+        return FAILED;
+    code = model_open(&m, a, c, a->file[0], t->batch);
+    if (!code) {
+        f = jot_compile(c, m.inputs, m.outputs);
+        code = jot_func_ok(f) ? values_open(&v, a, &m, true) : complain_of(a, c);
+        t->load = seconds_now() - start;
+        if (!t->batch && m.inputs.n && jot_rank(m.inputs.v[0]))
+            t->batch = jot_extent(m.inputs.v[0], 0);
+    }
+    if (!code) {
+        start = seconds_now();
+        bool ok = one_run(f, &v);
+        t->first = seconds_now() - start;
+        ok = ok && settle(c, f, &v) && time_runs(f, &v, seconds, t)
+          && (!strcmp(jot_backend(c), "interp") || profile_runs(a, c, f, &v, t));
+        cJSON *o = ok && list ? cJSON_CreateObject() : NULL;
+        code = ok ? DONE_WELL : complain_of(a, c);
+        if (ok)
+            tell_time(t, o);
+        if (ok && (list || worst))
+            tell_kernels(t, worst ? worst : 5, o);
+        cJSON_AddItemToArray(list, o);
+        free(t->kernel);
+        values_close(&v);
+    }
+    model_close(&m);
+    jot_close(c);
+    return code;
+}
+
+int
+command_bench(const Args *a)
+{
+    int64_t batch[SETTINGS], threads[SETTINGS], worst;
+    int nb, nt, code = DONE_WELL;
+    double seconds;
+
+    nb = args_has(a, "batch") ? args_numbers(a, "batch", "1", 1, batch, SETTINGS)
+                              : (batch[0] = 0, 1);
+    nt = nb ? args_has(a, "threads") ? args_numbers(a, "threads", "1", 1, threads, SETTINGS)
+                                     : (threads[0] = 0, 1) : 0;
+    if (!nt || !args_number(a, "seconds", 1, &seconds)
+        || !args_numbers(a, "worst", "5", 0, &worst, 1))
+        return WRONG_USE;
+    cJSON *json = a->json ? cJSON_CreateObject() : NULL;
+    cJSON *list = json ? cJSON_AddArrayToObject(json, "settings") : NULL;
+    if (!json)
+        printf("%6s %8s %10s %10s %10s %12s %6s\n", "batch", "threads", "load s", "median ms",
+               "least ms", "examples/s", "runs");
+    for (int i = 0; i < nb * nt && !code; i++) {
+        Timed t;
+        memset(&t, 0, sizeof t);
+        t.batch = batch[i / nt];
+        t.threads = threads[i % nt];
+        code = bench_one(a, &t, seconds, i + 1 == nb * nt ? (int)worst : 0, list);
+    }
+    if (json && !code)
+        json_say(json);
+    else
+        cJSON_Delete(json);
+    return code;
+}

@@ -1,0 +1,152 @@
+/* command/run.c - jot run, jot check: a model once, on elements from files.
+ *
+ * Read before: values.c. After: bench.c. */
+#include "command/command.h"
+#include <math.h>
+
+typedef struct { jot_Ctx *c; Model m; Values v; double ready, seconds; } Once;
+
+static void
+once_close(Once *o)
+{
+    values_close(&o->v);
+    model_close(&o->m);
+    jot_close(o->c);
+}
+
+/* Loaded, compiled, and called once. */
+static int
+once_open(Once *o, const Args *a)
+{
+    int64_t batch = 0;
+    int code;
+    double start = seconds_now();
+
+    memset(o, 0, sizeof *o);
+    if (args_has(a, "batch") && !args_numbers(a, "batch", "1", 1, &batch, 1))
+        return WRONG_USE;
+    o->c = open_context(a, 0);
+    if (!o->c)
+        return FAILED;
+    code = model_open(&o->m, a, o->c, a->file[0], batch);
+    if (!code) {
+        jot_Func f = jot_compile(o->c, o->m.inputs, o->m.outputs);
+        code = jot_func_ok(f) ? values_open(&o->v, a, &o->m, false) : complain_of(a, o->c);
+        o->ready = seconds_now();
+        if (!code && !jot_call(f, (jot_Ins){o->v.nin, o->v.in}, (jot_Outs){o->v.nout, o->v.out}))
+            code = complain_of(a, o->c);
+        o->seconds = seconds_now() - o->ready;
+        o->ready -= start;
+        jot_func_free(f);
+    }
+    return code;
+}
+
+int
+command_run(const Args *a)
+{
+    Once o;
+    int code = once_open(&o, a);
+    cJSON *json = a->json ? cJSON_CreateObject() : NULL;
+
+    if (!code)
+        code = values_write(&o.v, a, &o.m);
+    if (!code && json) {
+        cJSON_AddNumberToObject(json, "seconds_to_load", o.ready);
+        cJSON_AddNumberToObject(json, "seconds", o.seconds);
+    }
+    if (!code)
+        values_tell(&o.v, &o.m, json);
+    if (!code && json)
+        json_say(json);
+    else
+        cJSON_Delete(json);
+    if (!code && !json)
+        printf("loaded and compiled in %.3f s, run in %.3f ms\n", o.ready, o.seconds * 1e3);
+    once_close(&o);
+    return code;
+}
+
+/* ---- check -------------------------------------------------------------------------------- */
+
+typedef struct { double most, at, got, want; int64_t beyond, nan; } Difference;
+
+/* By how much y is off, relative to the larger of |want| and the greatest |want| / 1000. */
+static void
+compare(const double *got, const double *want, int64_t n, double tolerance, Difference *d)
+{
+    double size = 0;
+
+    memset(d, 0, sizeof *d);
+    for (int64_t i = 0; i < n; i++)
+        size = fabs(want[i]) > size && isfinite(want[i]) ? fabs(want[i]) : size;
+    for (int64_t i = 0; i < n; i++) {
+        double off = got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) ? 0
+                   : fabs(got[i] - want[i]) / fmax(fabs(want[i]), size / 1000);
+        if (isnan(off) || isinf(off))
+            off = INFINITY;
+        d->beyond += off > tolerance;
+        if (off > d->most)
+            d->most = off, d->at = (double)i, d->got = got[i], d->want = want[i];
+    }
+}
+
+/* One output against its file. */
+static int
+check_output(const Args *a, Once *o, int k, const char *path, double tolerance, cJSON *list)
+{
+    jot_Var like = o->m.outputs.v[k], want = value_read(a, o->c, path, like), v[2];
+    const char *name = o->m.output_names.v[k];
+    Difference d;
+
+    if (!jot_ok(want))
+        return WRONG_FILE;
+    v[0] = jot_cast(jot_array(o->c, jot_dtype(like), jot_shape(like), o->v.out[k].data), JOT_F64);
+    v[1] = jot_cast(want, JOT_F64);
+    if (!jot_run(o->c, jot_vars(2, v)))
+        return complain_of(a, o->c);
+    compare(jot_data(v[0]), jot_data(v[1]), jot_nelem(like), tolerance, &d);
+    if (list) {
+        cJSON *one = json_var(name, like);
+        cJSON_AddNumberToObject(one, "greatest_difference", isinf(d.most) ? -1 : d.most);
+        cJSON_AddNumberToObject(one, "beyond", (double)d.beyond);
+        cJSON_AddItemToArray(list, one);
+    } else if (d.beyond)
+        printf("%s differs: %lld of %lld elements by more than %g; the worst is element %.0f: "
+               "%.9g, %.9g asked (%g)\n", name, (long long)d.beyond, (long long)jot_nelem(like),
+               tolerance, d.at, d.got, d.want, d.most);
+    else
+        printf("%s is as asked: within %g of %lld elements\n", name, d.most,
+               (long long)jot_nelem(like));
+    return d.beyond ? DIFFERS : DONE_WELL;
+}
+
+int
+command_check(const Args *a)
+{
+    const char *s;
+    double tolerance;
+    Once o;
+    int code, worst = DONE_WELL;
+
+    if (!args_number(a, "tolerance", 1e-4, &tolerance))
+        return WRONG_USE;
+    if (!args_has(a, "against"))
+        return complain(a, WRONG_USE, "against what? --against NAME=FILE for an output");
+    code = once_open(&o, a);
+    cJSON *json = a->json ? cJSON_CreateObject() : NULL;
+    cJSON *list = json ? cJSON_AddArrayToObject(json, "outputs") : NULL;
+    for (int k = 0; !code && (s = args_each(a, "against", k)) != NULL; k++) {
+        const char *end = strchr(s, '=');
+        int out = end ? model_find(o.m.output_names, s, (size_t)(end - s)) : 0;
+        int one = check_output(a, &o, out, end ? end + 1 : s, tolerance, list);
+        worst = one > worst ? one : worst;
+    }
+    if (!code && json) {
+        cJSON_AddBoolToObject(json, "same", !worst);
+        json_say(json);
+    } else
+        cJSON_Delete(json);
+    once_close(&o);
+    return code ? code : worst;
+}

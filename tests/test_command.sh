@@ -1,0 +1,218 @@
+#!/bin/sh
+# tests/test_command.sh BUILD - jot, the command, as its user meets it: what each command answers, as
+# text and as JSON, what it writes, and how each failure is told and with which exit code; a
+# drawing's page in a browser, where there is one.
+#
+# Guards: command/main.c command/model.c command/values.c command/run.c command/info.c command/bench.c
+# command/files.c command/draw.c command/dumps.c command/picture.c.
+B=${1:-build}; passed=0; failed=0; skipped=0
+jot=$(pwd)/$B/jot
+if [ ! -x "$jot" ]; then
+    echo "skipped: the command is not built: no cJSON here"; echo "0 passed, 0 failed, 1 skipped"; exit 0
+fi
+d=$(mktemp -d); trap 'rm -rf "$d"' EXIT
+"$B/tests/command_models" "$d" || { echo "no models"; echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+export JOT_CACHE_DIR="$d/cache" JOT_LIBTCC="${JOT_LIBTCC:-$(pwd)/build/libtcc.so}"
+mkdir "$d/cache"
+out=$(pwd); cd "$d" || exit 1
+
+# expect CODE WORDS ARGUMENTS...: it ends with CODE, and what it says has the words (a basic regular
+# expression)
+expect() {
+    code=$1; words=$2; shift 2
+    "$jot" "$@" >said 2>&1; got=$?
+    if [ $got = "$code" ] && grep -q -e "$words" said; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)); echo "jot $*: exit $got ($code asked), no \"$words\" in:"; head -5 said
+    fi
+}
+# it is JSON, of which this expression of Python's (j: the object) is true
+json() {
+    "$jot" $1 >said 2>err; got=$?
+    if ! command -v python3 >/dev/null; then skipped=$((skipped + 1)); return; fi
+    if [ $got -le 1 ] && python3 -c "import json,sys; j=json.load(open('said')); sys.exit(not ($2))"; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1)); echo "jot $1: exit $got, not $2:"; head -8 said err
+    fi
+}
+is() {
+    if [ "$1" = "$2" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "$3: $1, not $2"; fi
+}
+
+# ---- use
+expect 0 'jot bench MODEL' help
+expect 2 'jot info FILE'
+expect 0 '^jot [0-9]*\.[0-9]*\.[0-9]*$' --version
+expect 0 '--roofline=FILE.svg' help bench
+expect 0 '--tolerance=R' check --help
+expect 2 'there is no command fly: see jot help' fly
+expect 2 'there is no command fly' help fly
+expect 2 'jot info: it wants a file' info
+expect 2 'jot convert: it wants two files' convert a.npy
+expect 2 'what is b? It takes 1 file' info a b
+expect 2 'there is no option --fast; see jot help run' run lenet.jot --fast
+expect 2 'there is no option --inpu' run lenet.jot --inpu=3
+expect 2 '--batch wants a value' run lenet.jot --batch
+expect 2 '--json takes no value' run lenet.jot --json=yes
+expect 2 '--batch: whole numbers from 1 on asked, as in 1,8; 0 found' info lenet.jot --batch 0
+expect 2 '--threads: whole numbers' bench lenet.jot --threads 1,x
+expect 2 '--seconds: a number from 0 on asked, soon found' bench lenet.jot --seconds soon
+
+# ---- info
+expect 0 '416520 multiply-adds' info lenet.jot
+expect 0 'layer.9.weight  *f32 (10)' info lenet.jot
+expect 0 'image  *f32 (8, 1, 28, 28)' info lenet.jot --batch 8
+expect 0 'a training step' info step.jot
+expect 0 'and 9 more: --tensors' info step.jot
+expect 0 'param.19' info step.jot --tensors
+expect 0 'npy, 1 tensors of 40 bytes' info class.npy
+json 'info lenet.jot --json' 'j["multiply_adds"] == 416520 and j["operators"]["reindex"] == 19 and j["memory"]["kernels"] > 3 and j["parameters"][0]["shape"] == [6, 1, 5, 5]'
+json 'info two.safetensors --json' 'j["tensors"][0] == {"name": "image", "type": "F32", "shape": [1, 1, 28, 28], "bytes": 3136}'
+expect 2 'it was saved for a batch of 4, and is a training step; save it for 1' info step.jot --batch 8
+expect 3 'no.jot: No such file' info no.jot
+expect 3 'code of its author' info code.jot
+expect 0 'code_map 1' info code.jot --trust-code
+head -c 3000 lenet.jot >cut.jot
+expect 3 'cut.jot' info cut.jot
+sed 's/"iota\|reindex/reindx/' lenet.jot >lied.jot
+expect 3 'lied.jot' run lied.jot --input image.npy
+echo hello >text.jot
+expect 3 'text.jot' info text.jot
+
+# ---- run and check
+expect 0 'class  f32 (1, 10)' run lenet.jot --input image=image.npy --output class=got.npy
+expect 0 'class is as asked: within 0 of' check lenet.jot --input image.npy --against class=got.npy
+expect 0 'class is as asked' check lenet.jot --input image.npy --against class.npy
+expect 0 'class is as asked' check lenet.jot --input two.safetensors:image --against class.npy
+expect 1 'class differs: 10 of 10 elements by more than 0.0001' check lenet.jot --input image.npy --against wrong.npy
+expect 0 'class is as asked' check lenet.jot --input image.npy --against wrong.npy --tolerance 1e9
+json 'run lenet.jot --input image.npy --json' 'j["outputs"][0]["name"] == "class" and abs(j["outputs"][0]["mean"] - 0.1) < 1e-6'
+json 'check lenet.jot --input image.npy --against wrong.npy --json' 'not j["same"] and j["outputs"][0]["beyond"] == 10'
+expect 2 'input image, f32 (1, 1, 28, 28), is not given: --input image=FILE' run lenet.jot
+expect 2 'there is no picture; the names are' run lenet.jot --input picture=image.npy
+expect 2 'there is no clas; the names are' run lenet.jot --input image.npy --output clas=x.npy
+expect 2 'against what? --against NAME=FILE' check lenet.jot --input image.npy
+expect 3 'class.npy is f32 (1, 10); f32 (1, 1, 28, 28) asked' run lenet.jot --input class.npy
+expect 3 'none.npy: No such file' run lenet.jot --input none.npy
+expect 3 'two.safetensors has no tensor picture' run lenet.jot --input two.safetensors:picture
+expect 3 'no/x.npy' run lenet.jot --input image.npy --output no/x.npy
+expect 3 'tensors without a graph: jot_save writes models' run image.npy
+expect 4 'no backend\|backend' run lenet.jot --input image.npy --backend none
+expect 0 'loss  f32 ()' run step.jot --input in0=step_images.npy --input in1=step_labels.npy
+
+# ---- images
+if [ -f photo.png ]; then
+    expect 0 'class  f32 (1, 10)' run lenet.jot --input photo.png --mean 0.5 --std 0.25 --output png.npy
+    expect 0 'class is as asked' check lenet.jot --input photo.png --mean 0.5 --std 0.25 --against photo_class.npy
+    expect 2 '--mean: up to four numbers asked' run lenet.jot --input photo.png --mean red
+else
+    echo "skipped: images: this build reads no PNG"; skipped=$((skipped + 1))
+fi
+
+# ---- ONNX
+m=$out/../shared/models/onnx/mnist_8
+[ -f "$m/model.onnx" ] || m=$out/shared/models/onnx/mnist_8
+if [ -f "$m/model.onnx" ] && ! "$jot" info "$m/model.onnx" 2>&1 | grep -q 'without a graph\|install\|safetensors'; then
+    expect 0 'Conv 2' info "$m/model.onnx"
+    expect 0 'is as asked' check "$m/model.onnx" --input "$m/test_data_set_0/input_0.pb" \
+        --against "$m/test_data_set_0/output_0.pb"
+    expect 2 'is not given' run "$m/model.onnx"
+    expect 0 'kernels' draw "$m/model.onnx" -o onnx.svg
+else
+    echo "skipped: ONNX: no model here, or a build without it"; skipped=$((skipped + 1))
+fi
+
+# ---- bench
+expect 0 'examples/s' bench lenet.jot --batch 1,2 --threads 1 --seconds 0.05
+is "$(grep -c '^ *[12]  *1 ' said)" 2 "settings timed"
+json 'bench lenet.jot --batch 2 --seconds 0.05 --roofline roof.svg --json' 'j["settings"][0]["batch"] == 2 and 0 < j["settings"][0]["seconds_least"] <= j["settings"][0]["seconds"] and len(j["settings"][0]["worst"]) > 1'
+is "$(grep -c '</svg>' roof.svg)" 1 "a roofline"
+
+# ---- export, convert
+expect 0 'arena [0-9]* bytes, tables of parameters 246824' export lenet.jot -o net.c --arena
+json 'export lenet.jot --out net2.c --name other --json' 'j["parameters"] == 246824 and j["arena"] > 1000'
+is "$(grep -c '^other(' net2.c)" 1 "the function's name"
+cat >try.c <<'END'
+#include <stdio.h>
+#include "net.c"
+int main(void)
+{
+    static double arena[net_ARENA / 8 + 1];
+    static float in[784], out[10];
+    FILE *f = fopen("image.npy", "rb");
+    if (!f || fseek(f, 128, SEEK_SET) || fread(in, 4, 784, f) != 784)
+        return 2;
+    net(arena, in, out);
+    printf("%.4f\n", out[5]);
+    return 0;
+}
+END
+if cc -std=c99 -w try.c -o try -lm 2>said; then
+    is "$(./try)" 0.3495 "the exported network"
+else
+    failed=$((failed + 1)); echo "the exported network does not compile"; head -5 said
+fi
+expect 2 'where to? -o FILE.c' export lenet.jot
+expect 3 'no/net.c' export lenet.jot -o no/net.c
+expect 4 'name' export lenet.jot -o x.c --name 9lives
+expect 0 'l.npz: 10 tensors out of safetensors' convert lenet.jot l.npz
+expect 0 'l.gguf: 10 tensors out of npz' convert l.npz l.gguf
+expect 0 'gguf, 10 tensors of 246824 bytes' info l.gguf
+expect 0 'h.safetensors: 10 tensors' convert l.gguf h.safetensors --dtype f16
+expect 0 'safetensors, 10 tensors of 123412 bytes' info h.safetensors
+expect 2 '--dtype: f16, bf16, f32 or f64 asked' convert l.npz x.npz --dtype i8
+expect 4 'format safetensors, npy, npz or gguf asked' convert l.npz x.doc
+expect 3 'text.jot' convert text.jot x.npz
+
+# ---- draw
+expect 0 '65 nodes, [0-9]* groups, [0-9]* kernels, laid out by' draw lenet.jot -o l.html
+expect 0 'laid out by levels' draw lenet.jot -o l.svg --levels
+expect 0 'kernels' draw lenet.jot -o g.svg --graph
+json 'draw step.jot -o s.html --json' 'j["nodes"] > 150 and j["kernels"] > 10'
+expect 2 'where to? -o FILE.html or -o FILE.svg' draw lenet.jot
+expect 3 'no/l.html: it cannot be written' draw lenet.jot -o no/l.html
+expect 4 'interp has no kernels to draw' draw lenet.jot -o i.html --backend interp
+if command -v xmllint >/dev/null; then
+    for f in l.svg g.svg; do xmllint --noout $f; is $? 0 "$f is XML"; done
+elif command -v python3 >/dev/null; then
+    for f in l.svg g.svg; do
+        python3 -c "import xml.dom.minidom as m; m.parse('$f')"; is $? 0 "$f is XML"
+    done
+fi
+is "$(grep -c 'https*://' l.html)" "$(grep -c 'xmlns=.http://www.w3.org/2000/svg' l.html)" "addresses in the page"
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome)
+if [ -n "$browser" ]; then
+    # what a user does, done by a script: what it sees goes into the title
+    cat >doing.js <<'END'
+const b = () => now.getAttribute('viewBox'), was = b(), said = [];
+one('view').dispatchEvent(new WheelEvent('wheel', {deltaY: -1, clientX: 50, clientY: 60, cancelable: true}));
+said.push(b() != was ? 'zoomed' : 'not zoomed');
+one('q').value = 'max'; search(true);
+said.push(document.querySelectorAll('#kernels .hit').length + ' hits');
+[...document.querySelectorAll('#kernels .b')].find(g => g.textContent.includes('mul sum'))
+    .dispatchEvent(new MouseEvent('mouseover'));
+said.push(one('detail').textContent.includes('const jot_i64 *ints') ? 'C' : 'no C');
+one('g').click();
+said.push(svgs.k.style.display == 'none' && svgs.g.style.display == '' ? 'graph' : 'no graph');
+document.title = 'said: ' + said.join(', ');
+END
+    sed '/<\/body>/d' l.html >doing.html
+    { echo '<script>'; cat doing.js; echo '</script></body></html>'; } >>doing.html
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$d/browser" --dump-dom "file://$d/doing.html" 2>/dev/null >dom
+    is "$(sed -n 's/.*<title>\(said: [^<]*\).*/\1/p' dom)" "said: zoomed, 3 hits, C, graph" "the page in a browser"
+else
+    echo "skipped: the page: no Chromium here (apt install chromium)"; skipped=$((skipped + 1))
+fi
+
+# ---- cache
+expect 0 "$d/cache: [0-9]* entries, [0-9]* bytes" cache
+json 'cache --json' "j['folder'] == '$d/cache' and j['entries'] >= 0"
+expect 0 'entries removed' cache --clear
+expect 0 'cache: 0 entries, 0 bytes' cache
+expect 0 'nowhere: 0 entries' cache --dir "$d/nowhere"
+JOT_CACHE_DIR= expect 2 'nothing is kept' cache
+cd "$out" || exit 1
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]
