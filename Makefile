@@ -37,12 +37,17 @@ NO_TUNE = plan/tier/trial.c plan/tier/tune.c backends/files/tune.c
 NO_EXPORT = plan/function/export.c backends/files/export.c
 NO_DATA = $(wildcard data/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
+# ONNX, where protobuf-c is: not in the one-file build, since a part of it is made
+PROTOC  = $(eval PROTOC := $(and $(call has,protobuf-c/protobuf-c.h,-lprotobuf-c),$(shell command -v protoc-c)))$(PROTOC)
+ONNX    = $(and $(filter-out %JOT_NO_ONNX,$(or $(findstring -DJOT_NO_ONNX,$(CFLAGS)),with)),$(PROTOC))
+ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c)),onnx/absent.c)
+ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
 NNHDR   = nn.h layer.h expr.h data.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h))
-OBJ     = $(SRC:%.c=$(B)/%.o)
+OBJ     = $(SRC:%.c=$(B)/%.o) $(ONNXSRC:%.c=$(B)/%.o) $(ONNXPB)
 LIBS    = -ldl -lpthread -lm
 has     = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
             $(CC) -include stdio.h -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3) $(2); rm -rf $$t)
@@ -73,6 +78,15 @@ build/libtcc.so: tools/libtcc.sh
 	@CC=cc sh tools/libtcc.sh $@ 2>/dev/null || echo "libtcc is not used: kernels wait for the C compiler"
 $(B)/backends/cpu/tcc.o: | $(LIBTCC)
 $(B)/backends/cpu/tcc.o: WARN += -DJOT_LIBTCC_PATH='"$(abspath build/libtcc.so)"'
+
+# messages of ONNX's format, by the schema onnx/onnx.proto
+$(B)/onnx/onnx.pb-c.c: onnx/onnx.proto
+	@mkdir -p $(@D)
+	protoc-c --c_out=$(@D) --proto_path=onnx $<
+$(B)/onnx/onnx.pb-c.o: $(B)/onnx/onnx.pb-c.c
+	$(CC) -std=c99 $(CFLAGS) -I$(B)/onnx -c $< -o $@
+$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h onnx/parts.h onnx/ops.h $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
+$(ONNXSRC:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE -I$(B)
 
 $(B)/libjot.a: $(OBJ)
 	rm -f $@ && ar rcs $@ $(OBJ)

@@ -32,7 +32,7 @@ JOT_API const char *jot_onnx_missing(void);
 
 typedef struct jot_Onnx jot_Onnx;
 /* A file, or memory that may go after the call (folder: where files of external data are looked
- * for, NULL: nowhere). Opsets 7 to 25 of the default domain. NULL after a failure. External data
+ * for, NULL: nowhere). Opsets 7 to 28 of the default domain. NULL after a failure. External data
  * are mapped; what stands in the model itself is kept once, and variables borrow it. */
 JOT_API jot_Onnx *jot_onnx_load(jot_Ctx *ctx, const char *path);
 JOT_API jot_Onnx *jot_onnx_parse(jot_Ctx *ctx, const void *data, size_t nbytes,
