@@ -193,9 +193,9 @@ node_failed(OnnxCall *c, int since)
             at += value_text(in + at, sizeof in - (size_t)at, c->in[k]);
     jot_clear(fold);
     jot_clear(ctx);
-    jot_raise(ctx, status, "onnx: %s: node %s%s%s%s (opset %d): %s; operands:%s", c->b->m->name,
+    jot_raise(ctx, status, "onnx: %s: node %s%s%s%s%s (opset %d): %s; operands:%s", c->b->m->name,
               onnx_s(c->node->name), *onnx_s(c->node->name) ? ", " : "",
-              *onnx_s(c->node->domain) ? onnx_s(c->node->domain) : "", onnx_s(c->node->op),
+              onnx_s(c->node->domain), *onnx_s(c->node->domain) ? "." : "", onnx_s(c->node->op),
               since ? since : onnx_version(c), why, in);
     return false;
 }
@@ -266,13 +266,17 @@ node_run(OnnxCall *c)
 static bool
 node_find(OnnxCall *c)
 {
-    const OnnxNode *node = c->node;
-
     for (int k = 0; k < c->n; k++) {
-        const char *name = onnx_s(node->inputs[k]);
+        const char *name = onnx_s(c->node->inputs[k]);
         if (*name && !(c->in[k] = onnx_find(c->b, c->s, name)))
             return onnx_fail(c, JOT_EIO, "operand %d: %s is made by no node before", k, name);
     }
+    return true;
+}
+
+static bool
+node_counts(OnnxCall *c)
+{
     for (int k = c->op->least; k-- > 0;)
         if (k >= c->n || !c->in[k])
             return onnx_fail(c, JOT_EIO, "at least %d operands asked, operand %d is not there",
@@ -319,8 +323,7 @@ node_build(OnnxBuild *b, OnnxScope *s, const OnnxNode *node)
     if (++b->nodes > ONNX_NODES)
         return onnx_fail(&c, JOT_ESHAPE, "onnx: %s: more than %d nodes, with those of unrolled "
                          "loops", b->m->name, ONNX_NODES);
-    c.op = node_op(&c, &since);
-    bool found = c.op && node_find(&c);
+    bool found = node_find(&c) && (c.op = node_op(&c, &since)) && node_counts(&c);
     c.ctx = NULL;
     if (found && node_run(&c) && node_results(&c))
         return true;

@@ -27,9 +27,9 @@ struct OnnxPlan {
 /* ---- graphs ---- */
 
 static bool
-build(jot_Onnx *m, jot_Vars in, uint64_t fixed, jot_Var *out, uint64_t *wanted)
+build(jot_Onnx *m, jot_Vars in, uint64_t fixed, uint64_t few, jot_Var *out, uint64_t *wanted)
 {
-    OnnxBuild b = {.m = m};
+    OnnxBuild b = {.m = m, .few = few};
     bool done = onnx_build(&b, in, fixed, out);
     *wanted = b.wanted;
     onnx_end(&b);
@@ -42,7 +42,7 @@ jot_onnx_build_fixed(jot_Onnx *m, jot_Vars in, const bool *fixed, jot_Var *out)
     uint64_t mask = 0, wanted;
     for (int k = 0; fixed && k < in.n && k < 61; k++)
         mask |= (uint64_t)fixed[k] << k;
-    return m && build(m, in, mask, out, &wanted);
+    return m && build(m, in, mask, 0, out, &wanted);
 }
 
 bool
@@ -121,11 +121,12 @@ tensors_check(jot_Onnx *m, int n, const jot_Tensor *in, int n_out)
 
 /* Graph and function in one scope; out: handles of outputs in it, whose shapes count. */
 static jot_Func
-compile_in_scope(jot_Onnx *m, int n, const jot_Tensor *in, uint64_t fixed, jot_Var *all, int n_out,
-                 uint64_t *wanted)
+compile_in_scope(jot_Onnx *m, int n, const jot_Tensor *in, uint64_t fixed, uint64_t more,
+                 jot_Var *all, int n_out, uint64_t *wanted)
 {
     jot_Func none = {m->ctx, 0, 0};
     jot_Var *x = all, *open = all + n, *out = all + 2 * n;
+    uint64_t few = 0;
     int n_open = 0;
 
     for (int k = 0; k < n; k++) {
@@ -133,9 +134,11 @@ compile_in_scope(jot_Onnx *m, int n, const jot_Tensor *in, uint64_t fixed, jot_V
         x[k] = jot_array(m->ctx, in[k].dtype, in[k].shape, is ? in[k].data : NULL);
         if (!is)
             open[n_open++] = x[k];
+        if (!is && k < 61 && jot_nelem(x[k]) <= ONNX_FEW)
+            few |= more & (uint64_t)1 << k;
     }
     *wanted = 0;
-    if (jot_error(m->ctx) || !build(m, jot_vars(n, x), fixed, out, wanted))
+    if (jot_error(m->ctx) || !build(m, jot_vars(n, x), fixed, few, out, wanted))
         return none;
     return jot_compile(m->ctx, jot_vars(n_open, open), jot_vars(n_out, out));
 }
@@ -173,7 +176,7 @@ compile(jot_Onnx *m, int n, const jot_Tensor *in, uint64_t *fixed, uint64_t more
         jot_raise(m->ctx, JOT_EMEM, "onnx: no memory");
     while (again) {
         jot_push(m->ctx);
-        f = compile_in_scope(m, n, in, *fixed, all, n_out, &wanted);
+        f = compile_in_scope(m, n, in, *fixed, more, all, n_out, &wanted);
         if (jot_func_ok(f) && !results(m, arena, all + 2 * n, n_out, out)) {
             jot_func_free(f);
             f = (jot_Func){m->ctx, 0, 0};

@@ -96,15 +96,17 @@ onnx_op_if(OnnxCall *c)
         if (!out[k])
             return onnx_fail(c, JOT_EMEM, "no memory");
     }
-    if (!c->in[0]->deps) {
+    if (!(c->in[0]->deps & ~c->b->few)) {
         if (!known_truth(c, c->in[0], &is) || !body(c, g[is], (Values){NULL, 0}, out[is]))
             return false;
         memcpy(c->value, out[is], (size_t)c->n_out * sizeof *c->value);
         return true;
     }
     for (int k = 0; k < 2; k++)
-        if (!body(c, g[k], (Values){NULL, 0}, out[k]))
+        if (!body(c, g[k], (Values){NULL, 0}, out[k])) {
+            c->b->wanted |= c->in[0]->deps;
             return false;
+        }
     for (int k = 0; k < c->n_out; k++)
         if (!(c->value[k] = chosen(c, c->in[0], out[1][k], out[0][k])))
             return false;

@@ -246,6 +246,16 @@ onnx_function(const jot_Onnx *m, const OnnxNode *node)
 
 /* ---- what it says of itself ---- */
 
+/* Some write "?" for what is open and has no name. */
+static bool
+symbol_names(const char *s)
+{
+    for (; *s; s++)
+        if ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'))
+            return true;
+    return false;
+}
+
 static bool
 value_describe(jot_Onnx *m, const JotOnnx__Value *from, jot_OnnxValue *to)
 {
@@ -274,7 +284,7 @@ value_describe(jot_Onnx *m, const JotOnnx__Value *from, jot_OnnxValue *to)
         const JotOnnx__Extent *e = s->extents[d];
         bool fixed = e->has_value && e->value >= 0 && !(e->value == 0 && *onnx_s(e->symbol));
         shape[d] = fixed ? e->value : -1;
-        symbols[d] = onnx_s(e->symbol);
+        symbols[d] = symbol_names(onnx_s(e->symbol)) ? e->symbol : "";
     }
     return true;
 }

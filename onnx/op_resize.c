@@ -24,12 +24,12 @@ typedef struct { int64_t n, out; double scale, from, to; } Axis; /* from, to: of
 static double
 place(const How *h, const Axis *a, int64_t i)
 {
-    double n = (double)a->n, out = (double)a->out, middle = ((double)i + 0.5) / a->scale - 0.5;
+    double n = (double)a->n, out = a->scale * n, middle = ((double)i + 0.5) / a->scale - 0.5;
     switch (h->where) {
     case HALF: return middle;
     case HALF_TORCH: return a->out > 1 ? middle : 0;
-    case HALF_SYMMETRIC: return n / 2 * (1 - out / (a->scale * n)) + middle;
-    case CORNERS: return a->out > 1 ? (double)i * (n - 1) / (out - 1) : 0;
+    case HALF_SYMMETRIC: return n / 2 * (1 - (double)a->out / out) + middle;
+    case CORNERS: return out > 1 ? (double)i * (n - 1) / (out - 1) : 0;
     case ASYMMETRIC: return (double)i / a->scale;
     default:
         return a->out > 1 ? a->from * (n - 1) + (double)i * (a->to - a->from) * (n - 1) / (out - 1)

@@ -388,6 +388,8 @@ onnx_op_space_to_depth(OnnxCall *c)
         return onnx_fail(c, JOT_ESHAPE, "(n, c, h, w) asked, h and w multiples of blocksize");
     int64_t n = jot_extent(x, 0), d = jot_extent(x, 1), h = jot_extent(x, 2) / r,
             w = jot_extent(x, 3) / r;
+    if (onnx_is(c, "mode", "CRD"))
+        return onnx_put(c, 0, jot_pixel_unshuffle(x, r));
     x = jot_transpose(jot_reshape(x, JOT_SHAPE(n, d, h, r, w, r)), JOT_INTS(0, 3, 5, 1, 2, 4));
     return onnx_put(c, 0, jot_reshape(x, JOT_SHAPE(n, d * r * r, h, w)));
 }

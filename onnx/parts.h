@@ -37,6 +37,7 @@ enum {
     ONNX_LEAST = 7, ONNX_MOST = 28,    /* opsets */
     ONNX_DEPTH = 16,                   /* graphs within graphs, functions within functions */
     ONNX_NODES = 1 << 20,              /* nodes that are built, those of unrolled loops each time */
+    ONNX_FEW = 16,                     /* elements of an input that says which branch is taken */
     ONNX_SMALL = 4096,                 /* elements of constants that are computed at once */
     ONNX_LARGE = 1 << 24,              /* elements that are read while a graph is built */
     ONNX_OUTS = 4                      /* results that a function may set beyond those asked for */
@@ -102,6 +103,7 @@ typedef struct {
     OnnxArena arena;
     int n_in;
     OnnxValue **in;
+    uint64_t few;                      /* inputs of few elements, which the caller can fix */
     uint64_t wanted;                   /* inputs whose elements were asked for and are not known */
     jot_Var *held;                     /* constants that are worth computing once */
     int n_held, room_held;
