@@ -41,6 +41,7 @@ ALLSRC  = $(CORE) $(HOSTED)
 PROTOC  = $(eval PROTOC := $(and $(call has,protobuf-c/protobuf-c.h,-lprotobuf-c),$(shell command -v protoc-c)))$(PROTOC)
 ONNX    = $(and $(filter-out %JOT_NO_ONNX,$(or $(findstring -DJOT_NO_ONNX,$(CFLAGS)),with)),$(PROTOC))
 ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c)),onnx/absent.c)
+ONNXLIB = $(if $(ONNX),-lprotobuf-c)
 ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
@@ -93,7 +94,7 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c,$<),$(DATALIBS)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c,$<),$(ONNXLIB)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)

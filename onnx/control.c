@@ -216,8 +216,8 @@ loop_run(OnnxCall *c, const OnnxGraph *g, int64_t count, Values in, OnnxValue **
         for (int k = 0; k < scanned; k++)
             if (!list_add(c, &scans[k], out[in.n - 1 + k]))
                 return false;
-        if (++c->b->nodes > ONNX_NODES)
-            return onnx_fail(c, JOT_ESHAPE, "more than %d steps", ONNX_NODES);
+        if (t == ONNX_STEPS)
+            return onnx_fail(c, JOT_ESHAPE, "at most %d steps asked", ONNX_STEPS);
     }
     return true;
 }
@@ -320,6 +320,9 @@ onnx_op_scan(OnnxCall *c)
         return onnx_fail(c, JOT_EMEM, "no memory");
     if (!scan_steps(c, &s))
         return false;
+    if (s.steps > ONNX_STEPS)
+        return onnx_fail(c, JOT_ESHAPE, "at most %d steps asked, %lld found", ONNX_STEPS,
+                         (long long)s.steps);
     memcpy(in, c->in, (size_t)c->n * sizeof *in);
     for (int64_t t = 0; t < s.steps; t++) {
         for (int k = 0; k < s.scanned; k++)

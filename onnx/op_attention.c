@@ -209,8 +209,8 @@ onnx_op_linear_attention(OnnxCall *c)
     s = onnx_given(c, 3) ? jot_cast(c->x[3], JOT_F32)
                          : jot_zeros(c->ctx, JOT_F32, JOT_SHAPE(jot_extent(q, 0), hk,
                                                                 jot_extent(k, 3), jot_extent(v, 3)));
-    if (t < 1 || t > 1 << 16 || !(y = onnx_take(&c->b->arena, (size_t)t, sizeof *y)))
-        return onnx_fail(c, JOT_ESHAPE, "1..%d steps asked, %lld found", 1 << 16, (long long)t);
+    if (t < 1 || t > ONNX_STEPS || !(y = onnx_take(&c->b->arena, (size_t)t, sizeof *y)))
+        return onnx_fail(c, JOT_ESHAPE, "1..%d steps asked, %lld found", ONNX_STEPS, (long long)t);
     for (int64_t i = 0; i < t; i++) {
         jot_Var ki = jot_unsqueeze(jot_select(k, 2, i), -1), vi = jot_narrow(v, 2, i, 1);
         jot_Var qi = jot_narrow(q, 2, i, 1), read;

@@ -246,8 +246,8 @@ onnx_op_recurrent(OnnxCall *c)
     x = batch ? jot_swap(x, 0, 1) : x;
     l.t = jot_extent(x, 0);
     l.b = jot_extent(x, 1);
-    if (l.t < 1 || l.t > 1 << 16)
-        return onnx_fail(c, JOT_ESHAPE, "X: 1..%d steps asked, %lld found", 1 << 16,
+    if (l.t < 1 || l.t > ONNX_STEPS)
+        return onnx_fail(c, JOT_ESHAPE, "X: 1..%d steps asked, %lld found", ONNX_STEPS,
                          (long long)l.t);
     for (int d = 0; d < n; d++) {
         int64_t h = jot_extent(c->x[2], 2);

@@ -36,7 +36,8 @@ typedef JotOnnx__Function OnnxFunction;
 enum {
     ONNX_LEAST = 7, ONNX_MOST = 28,    /* opsets */
     ONNX_DEPTH = 16,                   /* graphs within graphs, functions within functions */
-    ONNX_NODES = 1 << 20,              /* nodes that are built, those of unrolled loops each time */
+    ONNX_NODES = 1 << 18,              /* nodes that are built, those of unrolled loops each time */
+    ONNX_STEPS = 1 << 12,              /* of a loop that is unrolled */
     ONNX_FEW = 16,                     /* elements of an input that says which branch is taken */
     ONNX_SMALL = 4096,                 /* elements of constants that are computed at once */
     ONNX_LARGE = 1 << 24,              /* elements that are read while a graph is built */

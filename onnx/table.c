@@ -138,7 +138,7 @@ static const OnnxOp ops[] = {
     O("MatMulInteger", 10, 2, 4, matmul_integer), O("ConvInteger", 10, 2, 4, conv_integer),
 
     /* control */
-    F("If", 1, 1, 1, if, 0, ONNX_VALUES, 0), F("Loop", 1, 2, -1, loop, 0, ONNX_VALUES, 0),
+    F("If", 1, 1, 1, if, 0, ONNX_VALUES, 0), F("Loop", 1, 0, -1, loop, 0, ONNX_VALUES, 0),
     F("Scan", 8, 0, -1, scan, 0, ONNX_VALUES, 0),
 
     /* signals */
