@@ -40,7 +40,7 @@ ALLSRC  = $(CORE) $(HOSTED)
 # ONNX, where protobuf-c is: not in the one-file build, since a part of it is made
 PROTOC  = $(eval PROTOC := $(and $(call has,protobuf-c/protobuf-c.h,-lprotobuf-c),$(shell command -v protoc-c)))$(PROTOC)
 ONNX    = $(and $(filter-out %JOT_NO_ONNX,$(or $(findstring -DJOT_NO_ONNX,$(CFLAGS)),with)),$(PROTOC))
-ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c)),onnx/absent.c)
+ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c onnx/op/*.c)),onnx/absent.c)
 ONNXLIB = $(if $(ONNX),-lprotobuf-c)
 ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
@@ -86,7 +86,7 @@ $(B)/onnx/onnx.pb-c.c: onnx/onnx.proto
 	protoc-c --c_out=$(@D) --proto_path=onnx $<
 $(B)/onnx/onnx.pb-c.o: $(B)/onnx/onnx.pb-c.c
 	$(CC) -std=c99 $(CFLAGS) -I$(B)/onnx -c $< -o $@
-$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h onnx/parts.h onnx/ops.h $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
+$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h onnx/parts.h onnx/op/ops.h $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
 $(ONNXSRC:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE -I$(B)
 
 $(B)/libjot.a: $(OBJ)
@@ -94,7 +94,7 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c,$<),$(ONNXLIB)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c %test_onnx_fuzz.c,$<),$(ONNXLIB)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
@@ -105,6 +105,12 @@ $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(
                         $(wildcard tests/*.h tests/ref/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+
+# models in ONNX's format with their inputs and outputs: tests/test_onnx_nodes.sh, tests/test_onnx_models.sh
+ONNXRUN = $(if $(ONNX),$(B)/tests/onnx/run)
+$(B)/tests/onnx/run: tests/onnx/run.c $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(ONNXLIB) $(LIBS)
 
 # lines of the bench's drawer
 $(B)/tests/test_draws: tests/test_draws.c $(wildcard bench/drawn/*.[ch] tests/*.h) bench/work.h $(B)/libjot.a
@@ -175,14 +181,14 @@ test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
 # what make test draws little of, drawn often; then all of it
-run-long: $(TESTS) $(EXAMPLES)
+run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	@$(MAKE) -s asan-build BYCC= LESS=
 	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" $(DEVICE1)" \
 	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
-	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
-	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "tests/test_onnx_nodes.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_models.sh $(B)" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
+	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
@@ -252,9 +258,9 @@ freestanding:
 layers:
 	@tools/layers.sh
 
-# what programs that read data link with
+# what programs that read data or models link with
 data-libs:
-	@echo $(filter -l%,$(DATALIBS))
+	@echo $(filter -l%,$(DATALIBS)) $(ONNXLIB)
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
 $(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h
@@ -348,5 +354,7 @@ install: $(B)/libjot.a $(B)/dist/jot.h
 	ar r $(B)/installed/libjot.a $(B)/installed/tcc.o
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/jot
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
+	sed 's/"nn\.h"/"jot.h"/; s/core\.h, nn\.h/jot.h/' onnx.h >$(B)/installed/jot_onnx.h
+	install -m 644 $(B)/installed/jot_onnx.h $(DESTDIR)$(PREFIX)/include/jot_onnx.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
 	[ ! -e build/libtcc.so ] || install -m 755 build/libtcc.so $(DESTDIR)$(PREFIX)/lib/jot/libtcc.so

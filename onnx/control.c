@@ -6,7 +6,7 @@
  * of a known count, whose results count as long as its condition holds.
  *
  * Read before: onnx/build.c. After: onnx/call.c. */
-#include "onnx/ops.h"
+#include "onnx/op/ops.h"
 
 typedef struct { OnnxValue **v; int n; } Values;
 

@@ -7,7 +7,7 @@
  *     build.c    nodes in order, names, what is computed at once, messages
  *     attr.c     attributes and operands as C has them
  *     table.c    the operators: {name, opset from, function}
- *     op_*.c     the operators' functions, composed on core.h and nn.h
+ *     op/        the operators' functions, composed on core.h and nn.h
  *     control.c  If, Loop, Scan, functions        call.c     functions of shapes
  *
  * There are two contexts: the caller's, and an interpreter's (`fold`), in which small constants and

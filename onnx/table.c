@@ -2,10 +2,10 @@
  * function, and what the function is about. An operator stands several times where opsets differ by
  * more than its function asks for; the last row that the opset has counts.
  *
- * To add one: a row here, its function in an op_*.c and its name in ops.h.
+ * To add one: a row here, its function in op/ and its name in op/ops.h.
  *
- * Read before: onnx/ops.h. After: onnx/op_math.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/ops.h. After: onnx/op/math.c. */
+#include "onnx/op/ops.h"
 
 #define KEEPS_NOT 1 /* unary, binary: the result has a dtype of its own */
 #define MEAN 1      /* variadic */

@@ -61,7 +61,7 @@ def expected(m, ins):
     o = ort.SessionOptions()
     o.log_severity_level = 4
     try:
-        return ort.InferenceSession(m.SerializeToString(), o).run(None, ins)
+        return ort.InferenceSession(m.SerializeToString(), o).run(None, {k: np.asarray(v) for k, v in ins.items()})
     except Exception as e:
         print(str(e)[:200], file=sys.stderr)
         return ReferenceEvaluator(m).run(None, ins)
@@ -77,7 +77,7 @@ def refused(name, nodes, ins, why, outs=('y',), weights={}, opset=21, **kw):
     emit(name, model(graph(nodes, ins, outs, weights), opset, **kw), list(ins.values()), [], why)
 
 x = {'x': f(2, 3)}
-case('mlp', [n('Gemm', 'x,w,b', 'h', transB=1), n('Relu', 'h', 'r'), n('MatMul', 'r,v', 'z'), n('Softmax', 'z', 'y')],
+case('mlp', [n('Gemm', 'x,w,b', 'h', transB=1), n('Tanh', 'h', 'r'), n('MatMul', 'r,v', 'z'), n('Softmax', 'z', 'y')],
      x, weights={'w': f(4, 3), 'b': f(4), 'v': f(4, 2)}, shapes={'x': ['n', 3]})
 case('chain', [n('Mul', 'x,x', 'a'), n('Sqrt', 'a', 'b'), n('Sub', 'b,x', 'c'), n('Clip', 'c,lo,hi', 'd'), n('Elu', 'd', 'e'),
                n('LeakyRelu', 'e', 'y', alpha=0.1)], x, weights={'lo': np.float32(0.5), 'hi': np.float32(3)})

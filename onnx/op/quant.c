@@ -1,12 +1,12 @@
-/* onnx/op_quant.c - quantised operators.
+/* onnx/op/quant.c - quantised operators.
  *
  *     q = saturate(round(x / scale) + zero)        x = (q - zero) scale
  *
  * Products of integers are sums of the bytes as they are, from which what the zeros make is taken:
  * sum (a - za)(b - zb) = sum a b - za sum b - zb sum a + n za zb; of constants the sums are known.
  *
- * Read before: onnx/op_attention.c. After: onnx/op_signal.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/attention.c. After: onnx/op/signal.c. */
+#include "onnx/op/ops.h"
 
 /* v, a scale or a zero: of all, of a row along axis, or of each block of `block` rows. */
 static jot_Var

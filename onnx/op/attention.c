@@ -1,10 +1,10 @@
-/* onnx/op_attention.c - attention, rotary embeddings, attention with a state.
+/* onnx/op/attention.c - attention, rotary embeddings, attention with a state.
  *
  * Attention is jot's own where nothing but causality masks; with masks a row that sees nothing is 0,
  * which is told by the mask, not by the products.
  *
- * Read before: onnx/op_rnn.c. After: onnx/op_quant.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/rnn.c. After: onnx/op/quant.c. */
+#include "onnx/op/ops.h"
 
 /* (b, t, heads d) -> (b, heads, t, d) */
 static jot_Var

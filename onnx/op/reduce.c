@@ -1,7 +1,7 @@
-/* onnx/op_reduce.c - reductions, running ones, order.
+/* onnx/op/reduce.c - reductions, running ones, order.
  *
- * Read before: onnx/op_index.c. After: onnx/op_conv.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/index.c. After: onnx/op/conv.c. */
+#include "onnx/op/ops.h"
 
 static jot_Var
 reduced(OnnxCall *c, jot_Var x, jot_Dims dims)

@@ -1,10 +1,10 @@
-/* onnx/op_math.c - element-wise operators.
+/* onnx/op/math.c - element-wise operators.
  *
  * ONNX's operators keep the dtype of their operands, where jot's follow jot_promote: results are
  * converted back.
  *
- * Read before: onnx/table.c. After: onnx/op_shape.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/table.c. After: onnx/op/shape.c. */
+#include "onnx/op/ops.h"
 
 bool
 onnx_op_unary(OnnxCall *c)

@@ -1,10 +1,10 @@
-/* onnx/op_pool.c - pools, and boxes of an image.
+/* onnx/op/pool.c - pools, and boxes of an image.
  *
  * Where padding is alike on both sides jot's pools have it; otherwise the image is padded before,
  * with what does not count.
  *
- * Read before: onnx/op_conv.c. After: onnx/op_resize.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/conv.c. After: onnx/op/resize.c. */
+#include "onnx/op/ops.h"
 
 /* Whether jot's own padding does, and w as its description. */
 static bool

@@ -1,4 +1,4 @@
-/* onnx/ops.h - the operators' functions, which table.c names, and what they share.
+/* onnx/op/ops.h - the operators' functions, which table.c names, and what they share.
  *
  * Read before: onnx/parts.h. After: onnx/table.c. */
 #ifndef JOT_ONNX_OPS_H
@@ -37,7 +37,7 @@ enum {
 ONNX_OPS(ONNX_DECLARE_)
 #undef ONNX_DECLARE_
 
-/* ---- op_conv.c ---- */
+/* ---- op/conv.c ---- */
 
 /* Windows over an image, as the attributes say: of the dimensions behind the channels. */
 typedef struct {

@@ -1,4 +1,4 @@
-/* onnx/op_resize.c - images of other extents, and images sampled at places.
+/* onnx/op/resize.c - images of other extents, and images sampled at places.
  *
  * Resize works by axis: element i of the result is a weighted sum of `taps` rows of x, whose places
  * and weights are numbers that are known now. Repeated rows and linear weights that jot has itself
@@ -6,8 +6,8 @@
  *
  *     y[i] = sum over t of w[i, t] x[at[i, t]]
  *
- * Read before: onnx/op_pool.c. After: onnx/op_norm.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/pool.c. After: onnx/op/norm.c. */
+#include "onnx/op/ops.h"
 
 typedef enum { NEAREST, LINEAR, CUBIC } Mode;
 typedef enum { HALF, HALF_TORCH, HALF_SYMMETRIC, CORNERS, ASYMMETRIC, CROP } Where;
@@ -354,6 +354,8 @@ sample_grid(OnnxCall *c, jot_Var x, jot_Var grid, int taps)
         jot_Var g = jot_select(grid, 2, d - 1 - k);
         at[k] = corners ? jot_scale(jot_offset(g, 1), (e - 1) / 2)
                         : jot_offset(jot_scale(jot_offset(g, 1), e / 2), -0.5);
+        if (taps == 4) /* rows are brought inside, the place is not */
+            continue;
         if (mirror)
             at[k] = jot_clamp(reflected(at[k], low, e - 1 - low), 0, e - 1);
         else if (!zeros)

@@ -1,12 +1,12 @@
-/* onnx/op_rnn.c - recurrent layers: RNN, GRU, LSTM, of one direction or both.
+/* onnx/op/rnn.c - recurrent layers: RNN, GRU, LSTM, of one direction or both.
  *
  *     x (t, b, i), w (directions, gates h, i), r (directions, gates h, h) -> y (t, directions, b, h)
  *
  * What ONNX orders otherwise than jot (gates, transposed weights) is put in order once. Layers with
  * the usual activations are jot's own; others are unrolled here.
  *
- * Read before: onnx/op_norm.c. After: onnx/op_attention.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/norm.c. After: onnx/op/attention.c. */
+#include "onnx/op/ops.h"
 
 typedef struct {
     OnnxCall *c;

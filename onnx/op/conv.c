@@ -1,10 +1,10 @@
-/* onnx/op_conv.c - products: matrices, convolutions, Einstein's sums.
+/* onnx/op/conv.c - products: matrices, convolutions, Einstein's sums.
  *
  * Windows. ONNX pads each side by itself; where both sides are alike jot's own padding is used, and
  * the image is padded before otherwise.
  *
- * Read before: onnx/op_reduce.c. After: onnx/op_pool.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/reduce.c. After: onnx/op/pool.c. */
+#include "onnx/op/ops.h"
 #include "expr.h"
 
 jot_Var

@@ -1,9 +1,9 @@
-/* onnx/op_signal.c - windows, Fourier's transform, filters of the mel scale.
+/* onnx/op/signal.c - windows, Fourier's transform, filters of the mel scale.
  *
  * The transform is a product with cosines and sines: of some thousand points at most.
  *
- * Read before: onnx/op_quant.c. After: onnx/control.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/quant.c. After: onnx/control.c. */
+#include "onnx/op/ops.h"
 
 enum { SIGNAL_MOST = 1 << 14 };
 static const double PI = 3.14159265358979323846;

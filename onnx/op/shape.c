@@ -1,7 +1,7 @@
-/* onnx/op_shape.c - operators about shapes, and those that move elements without looking at them.
+/* onnx/op/shape.c - operators about shapes, and those that move elements without looking at them.
  *
- * Read before: onnx/op_math.c. After: onnx/op_index.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/math.c. After: onnx/op/index.c. */
+#include "onnx/op/ops.h"
 
 /* The shape of operand 0 without a variable where it is still a tensor. */
 static jot_Ints

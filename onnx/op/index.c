@@ -1,11 +1,11 @@
-/* onnx/op_index.c - operators that read and write at places which are data.
+/* onnx/op/index.c - operators that read and write at places which are data.
  *
  * ONNX counts negative places from the end, jot does not. Results whose extents depend on elements
  * (NonZero, Compress, Unique, NonMaxSuppression) are made here, in C, of elements that are known
  * while the graph is built.
  *
- * Read before: onnx/op_shape.c. After: onnx/op_reduce.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/shape.c. After: onnx/op/reduce.c. */
+#include "onnx/op/ops.h"
 
 /* Operand k as places below n, from the start; looked at, where it is known. */
 static jot_Var

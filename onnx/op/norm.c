@@ -1,7 +1,7 @@
-/* onnx/op_norm.c - norms and losses.
+/* onnx/op/norm.c - norms and losses.
  *
- * Read before: onnx/op_resize.c. After: onnx/op_rnn.c. */
-#include "onnx/ops.h"
+ * Read before: onnx/op/resize.c. After: onnx/op/rnn.c. */
+#include "onnx/op/ops.h"
 
 /* y = x a + b, a and b of the running values: numbers for each channel, computed once. */
 static bool
