@@ -408,6 +408,27 @@ graph_inputs(OnnxBuild *b, OnnxScope *s, jot_Vars in, uint64_t fixed)
 }
 
 static bool
+same_handle(jot_Var a, jot_Var b)
+{
+    return a.ctx == b.ctx && a.slot == b.slot && a.gen == b.gen;
+}
+
+/* An input, or a weight that was set. */
+static bool
+theirs(const OnnxBuild *b, jot_Var v)
+{
+    for (int k = 0; k < b->n_in; k++)
+        if (same_handle(b->in[k]->at[0], v))
+            return true;
+    for (int k = 0; k < b->m->n_weights; k++) {
+        const OnnxValue *w = onnx_map_get(&b->m->weights, b->m->weight[k].name);
+        if (same_handle(w->given, v))
+            return true;
+    }
+    return false;
+}
+
+static bool
 graph_outputs(OnnxBuild *b, OnnxScope *s, jot_Var *out)
 {
     for (int k = 0; k < b->m->n_out; k++) {
@@ -416,6 +437,8 @@ graph_outputs(OnnxBuild *b, OnnxScope *s, jot_Var *out)
             return jot_raise(b->m->ctx, JOT_EIO, "onnx: %s: output %s is made by no node",
                              b->m->name, b->m->out[k].name), false;
         out[k] = onnx_on(b, v, b->m->ctx);
+        if (theirs(b, out[k])) /* whose handle stays where it is */
+            out[k] = jot_reshape(out[k], jot_shape(out[k]));
         if (!jot_ok(out[k]))
             return false;
     }

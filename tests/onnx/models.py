@@ -114,7 +114,7 @@ def ocr():
     found = glob.glob(os.path.join(os.path.dirname(rapidocr.__file__), '**', '*.onnx'), recursive=True)
     for path in sorted(found):
         base = os.path.splitext(os.path.basename(path))[0]
-        sizes = ((32, 320), (48, 320), (48, 192)) if 'rec' in base or 'cls' in base else ((320, 320), (416, 640), (256, 736))
+        sizes = ((48, 320), (48, 192)) if 'rec' in base or 'cls' in base else ((320, 320), (416, 640), (256, 736))
         for h, w in sizes:
             import onnxruntime as ort
             i = ort.InferenceSession(path).get_inputs()[0]
