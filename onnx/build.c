@@ -437,7 +437,10 @@ graph_outputs(OnnxBuild *b, OnnxScope *s, jot_Var *out)
             return jot_raise(b->m->ctx, JOT_EIO, "onnx: %s: output %s is made by no node",
                              b->m->name, b->m->out[k].name), false;
         out[k] = onnx_on(b, v, b->m->ctx);
-        if (theirs(b, out[k])) /* whose handle stays where it is */
+        bool twice = theirs(b, out[k]);
+        for (int j = 0; j < k; j++)
+            twice |= same_handle(out[j], out[k]);
+        if (twice) /* a handle of its own */
             out[k] = jot_reshape(out[k], jot_shape(out[k]));
         if (!jot_ok(out[k]))
             return false;

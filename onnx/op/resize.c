@@ -9,6 +9,7 @@
  * Read before: onnx/op/pool.c. After: onnx/op/norm.c. */
 #include "onnx/op/ops.h"
 
+enum { RESIZE_MOST = 1 << 22 }; /* places of an axis */
 typedef enum { NEAREST, LINEAR, CUBIC } Mode;
 typedef enum { HALF, HALF_TORCH, HALF_SYMMETRIC, CORNERS, ASYMMETRIC, CROP } Where;
 typedef struct {
@@ -102,13 +103,15 @@ static jot_Var
 axis_resize(OnnxCall *c, jot_Var x, int axis, const How *h, const Axis *a)
 {
     int taps = taps_of(h, a);
-    size_t n = (size_t)a->out * (size_t)taps;
+    bool few = a->out <= RESIZE_MOST / taps;
+    size_t n = few ? (size_t)a->out * (size_t)taps : 0;
     int64_t *at = onnx_take(&c->b->arena, n + 1, sizeof *at), shape[JOT_MAX_RANK];
     double *w = onnx_take(&c->b->arena, n + 1, sizeof *w);
     jot_Var y;
 
-    if (!at || !w)
-        return jot_raise(c->ctx, JOT_EMEM, "no memory");
+    if (!few || !at || !w)
+        return jot_raise(c->ctx, few ? JOT_EMEM : JOT_ESHAPE, "dimension %d: %lld rows of %d "
+                         "places each", axis, (long long)a->out, taps);
     for (int64_t i = 0; i < a->out; i++)
         taps_at(h, a, i, taps, at + i * taps, w + i * taps);
     if (h->mode == NEAREST && (y = axis_affine(x, axis, a, at)).ctx)

@@ -1,13 +1,15 @@
 /* tests/onnx/run.c FOLDER NAME... - models with inputs and outputs: FOLDER/NAME/model.onnx, input_K.pb, output_K.pb
- * (in it, or in test_data_set_0), to be equal within 1e-4 of the largest element and
- * to have it where theirs is. Of quantised models (NAME_qdq) a step or two of the last quantisation are allowed, for
- * ONNX Runtime's own modes differ by as much: 1/64 of the largest. With `-` for names: lines `NAME rtol atol plain` on stdin. One line
- * for each: ok, wrong or refused, and why. JOT_BACKEND chooses. */
+ * (in it, or in test_data_set_0), to be equal within 1e-4 of the largest element and to have it where theirs is. Of quantised models (NAME_qdq) a step or two of the last quantisation are allowed, for
+ * ONNX Runtime's own modes differ by as much: 1/64 of the largest. With `-` for names: lines `NAME rtol atol plain` on stdin.
+ * One line for each: ok, wrong or refused, and why. JOT_BACKEND chooses.
+ *
+ * run FOLDER time NAME SECONDS - for tests/onnx/times.py: times of runs. */
 #include "onnx.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 64 };
@@ -88,19 +90,13 @@ drawn(const char *name)
     return strstr(name, "bernoulli") || strstr(name, "training_dropout");
 }
 
+/* Read inputs; how many. */
 static int
-run(const char *folder, const char *name, double rtol, double atol)
+feeds(jot_Ctx *c, const char *where, int n_in, jot_Tensor *in)
 {
-    char where[500], path[600], why[300] = "";
-    jot_Ctx *c = jot_open(NULL);
-    jot_Tensor in[MOST], out[MOST];
-    jot_OnnxValue value[MOST];
-    int n = 0, bad = 0;
+    char path[600];
+    int n = 0;
 
-    snprintf(where, sizeof where, "%s/%s", folder, name);
-    snprintf(path, sizeof path, "%s/model.onnx", where);
-    jot_Onnx *m = jot_onnx_load(c, path);
-    int n_in = jot_onnx_inputs(m, value, MOST), n_out = jot_onnx_outputs(m, NULL, 0);
     for (; n < n_in && file_of(where, "input", n, path); n++) {
         jot_Var v = jot_onnx_read_tensor(c, path);
         in[n].dtype = jot_dtype(v);
@@ -108,6 +104,71 @@ run(const char *folder, const char *name, double rtol, double atol)
         in[n].data = jot_data(v);
         in[n].nbytes = (size_t)jot_nelem(v) * jot_dtype_nbytes(jot_dtype(v));
     }
+    return n;
+}
+
+static double
+now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* "ready" and the milliseconds to the first result, when code no longer changes; then for each line of stdin the
+ * mean milliseconds of a run. */
+static int
+serve(const char *folder, const char *name, double seconds)
+{
+    char where[500], path[600], line[10];
+    double start = now();
+    jot_Ctx *c = jot_open(NULL);
+    jot_Tensor in[MOST], out[MOST];
+
+    snprintf(where, sizeof where, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/model.onnx", where);
+    jot_Onnx *m = jot_onnx_load(c, path);
+    int n_out = jot_onnx_outputs(m, NULL, 0);
+    int n = m && n_out <= MOST ? feeds(c, where, jot_onnx_inputs(m, NULL, 0), in) : 0;
+    bool ran = m && jot_onnx_run(m, n, in, n_out, out);
+    double first = now() - start;
+    for (uint64_t before = 0; ran;) {
+        double t = now();
+        for (int k = 0; k < 3 || now() - t < seconds; k++)
+            ran = jot_onnx_run(m, n, in, n_out, out);
+        uint64_t swaps = jot_stats(c).swaps;
+        if (swaps == before && now() - start > 3)
+            break;
+        before = swaps;
+    }
+    printf(ran ? "ready %.3f\n" : "refused %.3f %s\n", first * 1e3, jot_message(c));
+    fflush(stdout);
+    while (ran && fgets(line, sizeof line, stdin)) {
+        double t = now();
+        int k = 0;
+        for (; k < 3 || now() - t < seconds; k++)
+            jot_onnx_run(m, n, in, n_out, out);
+        printf("%.6f\n", (now() - t) / k * 1e3);
+        fflush(stdout);
+    }
+    jot_onnx_free(m);
+    jot_close(c);
+    return !ran;
+}
+
+static int
+run(const char *folder, const char *name, double rtol, double atol)
+{
+    char where[500], path[600], why[300] = "";
+    jot_Ctx *c = jot_open(NULL);
+    jot_Tensor in[MOST], out[MOST];
+    int n, bad = 0;
+
+    snprintf(where, sizeof where, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/model.onnx", where);
+    jot_Onnx *m = jot_onnx_load(c, path);
+    int n_in = jot_onnx_inputs(m, NULL, 0), n_out = jot_onnx_outputs(m, NULL, 0);
+    n = n_in <= MOST ? feeds(c, where, n_in, in) : 0;
     if (!m || n_out > MOST || !jot_onnx_run(m, n, in, n_out, out)) {
         printf("refused %s: %s\n", name, jot_message(c));
         bad = 1;
@@ -138,6 +199,8 @@ main(int argc, char **argv)
 
     if (argc < 3)
         return fprintf(stderr, "run FOLDER NAME...\n"), 2;
+    if (argc == 5 && !strcmp(argv[2], "time"))
+        return serve(argv[1], argv[3], atof(argv[4]));
     for (int k = 2; k < argc && strcmp(argv[k], "-"); k++)
         bad += run(argv[1], argv[k], 0, strstr(argv[k], "_qdq") ? -1.0 / 64 : -1e-4) != 0;
     while (!strcmp(argv[argc - 1], "-") && fgets(line, sizeof line, stdin))
