@@ -1,7 +1,7 @@
 /* onnx/call.c - what a caller builds of a model: graphs, functions of given shapes, and functions
  * that are kept.
  *
- * A plan is a function for the dtypes and shapes of inputs, and, where shapes within depend on them,
+ * A plan is a function for the dtypes and shapes of inputs and, where shapes within depend on them,
  * for the elements of some: these are found by building, with one more input fixed each time that
  * its elements are wanted.
  *

@@ -14,7 +14,8 @@
 #define UB(name, since, f) {name, since, 1, 1, onnx_op_unary, f, NULL, KEEPS_NOT, 0, 0}
 #define B(name, since, f) {name, since, 2, 2, onnx_op_binary, NULL, f, 0, 0, 0}
 #define BB(name, since, f) {name, since, 2, 2, onnx_op_binary, NULL, f, KEEPS_NOT, 0, 0}
-#define O(name, since, least, most, fn) {name, since, least, most, onnx_op_##fn, NULL, NULL, 0, 0, 0}
+#define O(name, since, least, most, fn) \
+    {name, since, least, most, onnx_op_##fn, NULL, NULL, 0, 0, 0}
 #define K(name, since, least, most, fn, kind) \
     {name, since, least, most, onnx_op_##fn, NULL, NULL, kind, 0, 0}
 #define N(name, since, least, most, fn, reads) \

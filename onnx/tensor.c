@@ -1,8 +1,8 @@
-/* onnx/tensor.c - the elements of tensors: of a message, in the field of their dtype or raw, or in a
- * file beside it.
+/* onnx/tensor.c - the elements of tensors: of a message, in the field of their dtype or raw, or in
+ * a file beside it.
  *
- * Nothing is copied where the elements lie as jot wants them: a variable then borrows the message or
- * the mapped file, and the model stays until the last of these is gone. What the header says is
+ * Nothing is copied where the elements lie as jot wants them: a variable then borrows the message
+ * or the mapped file, and the model stays until the last of these is gone. What the header says is
  * compared with what is there before memory is taken.
  *
  * Read before: onnx/model.c. After: onnx/build.c. */

@@ -1,12 +1,12 @@
-/* tests/test_onnx.c - models in ONNX's format (onnx.h): stored ones (tests/ref/onnx_models.py) against
- * the values stored with them and each refusal by what it says; inputs, outputs and weights that are
- * listed; open extents, functions of shapes, plans that are kept; weights that are trained; bytes cut
- * off and spoiled. Skipped where this build reads no ONNX.
+/* tests/test_onnx.c - models in ONNX's format (onnx.h): stored ones (tests/ref/onnx_models.py)
+ * against the values stored with them and each refusal by what it says; inputs, outputs and weights
+ * that are listed; open extents, functions of shapes, plans that are kept; weights that are trained;
+ * bytes cut off and spoiled. Skipped where this build reads no ONNX.
  *
- * Guards: onnx/model.c onnx/tensor.c onnx/build.c onnx/attr.c onnx/call.c onnx/control.c onnx/table.c
- * onnx/op/math.c onnx/op/shape.c onnx/op/index.c onnx/op/reduce.c onnx/op/conv.c onnx/op/pool.c
- * onnx/op/resize.c onnx/op/norm.c onnx/op/rnn.c onnx/op/attention.c onnx/op/quant.c onnx/op/signal.c
- * onnx/absent.c */
+ * Guards: onnx/model.c onnx/tensor.c onnx/build.c onnx/attr.c onnx/call.c onnx/control.c
+ * onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c onnx/op/reduce.c onnx/op/conv.c
+ * onnx/op/pool.c onnx/op/resize.c onnx/op/norm.c onnx/op/rnn.c onnx/op/attention.c onnx/op/quant.c
+ * onnx/op/signal.c onnx/absent.c */
 #include "onnx.h"
 #include "tests/test.h"
 #include "tests/ref/onnx_models.h"
@@ -59,8 +59,8 @@ compare(jot_Ctx *c, const char *name, const jot_Tensor *is, const RefTensor *wan
     jot_Var b = jot_cast(jot_array(c, is->dtype, is->shape, want->p), JOT_F64);
     const double *x = jot_data_f64(a), *y = jot_data_f64(b);
     for (int64_t i = 0; i < jot_nelem(a); i++)
-        CHECK(x[i] == y[i] || fabs(x[i] - y[i]) <= 1e-5 * (1 + fabs(y[i])), "%s: %lld: %.9g, not %.9g",
-              name, (long long)i, x[i], y[i]);
+        CHECK(x[i] == y[i] || fabs(x[i] - y[i]) <= 1e-5 * (1 + fabs(y[i])),
+              "%s: %lld: %.9g, not %.9g", name, (long long)i, x[i], y[i]);
 }
 
 static void
@@ -108,8 +108,9 @@ lists(void)
     CHECK(jot_onnx_weights(m, v, MOST) == 3 && !strcmp(v[0].name, "w") && v[0].shape[0] == 4, "w");
     CHECK(jot_onnx_nodes(m, n, MOST) == 4 && !strcmp(n[3].op, "Softmax") && !*n[3].domain, "nodes");
     CHECK(jot_onnx_opset(m) == 21, "opset %d", jot_onnx_opset(m));
-    CHECK(jot_onnx_inputs(NULL, v, MOST) == 0 && jot_onnx_load(c, "/nowhere/x.onnx") == NULL, "none");
-    CHECK(jot_error(c) == JOT_EIO && strstr(jot_message(c), "/nowhere/x.onnx"), "%s", jot_message(c));
+    CHECK(jot_onnx_inputs(NULL, v, MOST) == 0 && !jot_onnx_load(c, "/nowhere/x.onnx"), "none");
+    CHECK(jot_error(c) == JOT_EIO && strstr(jot_message(c), "/nowhere/x.onnx"), "%s",
+          jot_message(c));
     jot_onnx_free(m);
     jot_onnx_free(NULL);
     jot_close(c);

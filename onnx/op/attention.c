@@ -1,7 +1,7 @@
 /* onnx/op/attention.c - attention, rotary embeddings, attention with a state.
  *
- * Attention is jot's own where nothing but causality masks; with masks a row that sees nothing is 0,
- * which is told by the mask, not by the products.
+ * Attention is jot's own where nothing but causality masks; with masks a row that sees nothing is
+ * 0, which is told by the mask, not by the products.
  *
  * Read before: onnx/op/rnn.c. After: onnx/op/quant.c. */
 #include "onnx/op/ops.h"
@@ -85,7 +85,8 @@ attention_bias(OnnxCall *c, jot_DType dtype, int64_t t, int64_t s, int64_t past)
 static jot_Var
 attend(OnnxCall *c, jot_Var q, jot_Var k, jot_Var v, double scale, int64_t past)
 {
-    int64_t t = jot_extent(q, 2), s = jot_extent(k, 2), mode = onnx_i(c, "qk_matmul_output_mode", 0);
+    int64_t t = jot_extent(q, 2), s = jot_extent(k, 2);
+    int64_t mode = onnx_i(c, "qk_matmul_output_mode", 0);
     int64_t times = jot_extent(k, 1) ? jot_extent(q, 1) / jot_extent(k, 1) : 1;
     int64_t precise = onnx_i(c, "softmax_precision", 0);
     double cap = onnx_f(c, "softcap", 0), root = sqrt(scale);
@@ -206,9 +207,8 @@ onnx_op_linear_attention(OnnxCall *c)
         beta = jot_cast(heads(c, c->x[5], jot_extent(c->x[5], 2)), JOT_F32);
     double scale = onnx_f(c, "scale", 0);
     scale = scale != 0 ? scale : 1 / sqrt((double)jot_extent(q, 3));
-    s = onnx_given(c, 3) ? jot_cast(c->x[3], JOT_F32)
-                         : jot_zeros(c->ctx, JOT_F32, JOT_SHAPE(jot_extent(q, 0), hk,
-                                                                jot_extent(k, 3), jot_extent(v, 3)));
+    jot_Ints shape = JOT_SHAPE(jot_extent(q, 0), hk, jot_extent(k, 3), jot_extent(v, 3));
+    s = onnx_given(c, 3) ? jot_cast(c->x[3], JOT_F32) : jot_zeros(c->ctx, JOT_F32, shape);
     if (t < 1 || t > ONNX_STEPS || !(y = onnx_take(&c->b->arena, (size_t)t, sizeof *y)))
         return onnx_fail(c, JOT_ESHAPE, "1..%d steps asked, %lld found", ONNX_STEPS, (long long)t);
     for (int64_t i = 0; i < t; i++) {

@@ -327,8 +327,8 @@ onnx_op_causal_conv(OnnxCall *c)
     if (jot_rank(x) != 3 || jot_rank(k) != 3)
         return onnx_fail(c, JOT_ESHAPE, "x (n, c, t) and a kernel (c, 1, k) asked");
     int64_t ch = jot_extent(x, 1), keep = jot_extent(k, 2) - 1;
-    past = onnx_given(c, 3) ? c->x[3]
-                            : jot_zeros(c->ctx, jot_dtype(x), JOT_SHAPE(jot_extent(x, 0), ch, keep));
+    jot_Ints shape = JOT_SHAPE(jot_extent(x, 0), ch, keep);
+    past = onnx_given(c, 3) ? c->x[3] : jot_zeros(c->ctx, jot_dtype(x), shape);
     jot_Var all = jot_concat(JOT_VARS(past, x), 2);
     jot_ConvNd how = {.groups = (int)ch};
     jot_Var y = jot_conv(all, k, onnx_given(c, 2) ? c->x[2] : jot_none(), &how);

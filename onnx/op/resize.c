@@ -240,7 +240,7 @@ resize_by(OnnxCall *c, const double *scales, const jot_Ints *sizes, int n, jot_I
     int rank = jot_rank(x);
     int64_t at[JOT_MAX_RANK];
     Axis a[JOT_MAX_RANK];
-    How h;
+    How h = {0};
 
     for (int d = 0; d < rank; d++) {
         a[d] = (Axis){jot_extent(x, d), jot_extent(x, d), 1, 0, 1};

@@ -1,6 +1,7 @@
 /* onnx/op/rnn.c - recurrent layers: RNN, GRU, LSTM, of one direction or both.
  *
- *     x (t, b, i), w (directions, gates h, i), r (directions, gates h, h) -> y (t, directions, b, h)
+ *     x (t, b, i), w (directions, gates h, i), r (directions, gates h, h)
+ *         -> y (t, directions, b, h)
  *
  * What ONNX orders otherwise than jot (gates, transposed weights) is put in order once. Layers with
  * the usual activations are jot's own; others are unrolled here.
@@ -77,7 +78,8 @@ lstm_step(const Cell *l, jot_Var x, jot_Var *h, jot_Var *c)
 {
     jot_Var a = jot_add(x, product(*h, l->r, l->bias_r)), keep;
     jot_Var in = activated(l, 0, peeped(l, gate(l, a, 0), 0, *c));
-    keep = l->coupled ? jot_offset(jot_neg(in), 1) : activated(l, 0, peeped(l, gate(l, a, 2), 2, *c));
+    keep = l->coupled ? jot_offset(jot_neg(in), 1)
+                      : activated(l, 0, peeped(l, gate(l, a, 2), 2, *c));
     *c = jot_add(jot_mul(keep, *c), jot_mul(in, activated(l, 1, gate(l, a, 3))));
     jot_Var out = activated(l, 0, peeped(l, gate(l, a, 1), 1, *c));
     *h = jot_mul(out, activated(l, 2, *c));
