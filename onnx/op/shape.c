@@ -165,6 +165,8 @@ onnx_op_unsqueeze(OnnxCall *c)
     return onnx_put(c, 0, jot_reshape(x, jot_ints(rank, to)));
 }
 
+/* Of rank 5 and more, as shuffles of channels and pixels have it between two reshapes, it is stored:
+ * what reads the second one would else divide places by extents for each element. */
 bool
 onnx_op_transpose(OnnxCall *c)
 {
@@ -174,7 +176,8 @@ onnx_op_transpose(OnnxCall *c)
 
     for (int d = 0; d < rank; d++)
         back[d] = rank - 1 - d;
-    return onnx_put(c, 0, jot_transpose(c->x[0], order.n ? order : jot_ints(rank, back)));
+    jot_Var y = jot_transpose(c->x[0], order.n ? order : jot_ints(rank, back));
+    return onnx_put(c, 0, rank >= 5 ? jot_stop_fuse(y) : y);
 }
 
 bool
