@@ -205,7 +205,7 @@ static bool
 node_operands(OnnxCall *c)
 {
     OnnxBuild *b = c->b;
-    bool small = !(c->op->flags & (ONNX_DRAWS | ONNX_STAYS)) && c->n;
+    bool small = !(c->op->flags & ONNX_DRAWS) && c->n;
 
     c->deps = c->op->flags & ONNX_DRAWS ? ONNX_RANDOM : 0;
     for (int k = 0; k < c->n; k++)

@@ -130,8 +130,7 @@ typedef struct {
 typedef bool OnnxFn(OnnxCall *c);
 enum {
     ONNX_VALUES = 1, /* its operands are wanted as values: no variables are made of them */
-    ONNX_DRAWS = 2,  /* random */
-    ONNX_STAYS = 4   /* in the caller's context, however small: it is large, or slow */
+    ONNX_DRAWS = 2   /* random */
 };
 typedef struct OnnxOp {
     const char *name;

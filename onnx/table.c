@@ -114,7 +114,7 @@ static const OnnxOp ops[] = {
     O("LpPool", 2, 1, 1, lp_pool), K("GlobalAveragePool", 1, 1, 1, global_pool, ONNX_MEAN),
     K("GlobalMaxPool", 1, 1, 1, global_pool, ONNX_MAX),
     K("GlobalLpPool", 2, 1, 1, global_pool, ONNX_LP), N("MaxUnpool", 9, 2, 3, max_unpool, R(2)),
-    O("MaxRoiPool", 1, 2, 2, max_roi_pool), O("RoiAlign", 10, 3, 3, roi_align),
+    O("RoiAlign", 10, 3, 3, roi_align),
     N("Resize", 10, 1, 4, resize, R(1) | R(2) | R(3)), N("Upsample", 7, 1, 2, upsample, R(1)),
     O("GridSample", 16, 2, 2, grid_sample), N("AffineGrid", 20, 2, 2, affine_grid, R(1)),
 

@@ -28,7 +28,7 @@ enum {
     X(reduce) X(arg_reduce) X(cum) X(topk) X(dropout) X(random) X(random_like) X(bernoulli) \
     X(multinomial) X(det) X(einsum) X(matmul) X(gemm) X(conv) X(conv_transpose) X(deform_conv) \
     X(causal_conv) X(col2im) X(max_pool) X(avg_pool) X(lp_pool) X(global_pool) X(max_unpool) \
-    X(max_roi_pool) X(roi_align) X(resize) X(upsample) X(grid_sample) X(affine_grid) \
+    X(roi_align) X(resize) X(upsample) X(grid_sample) X(affine_grid) \
     X(batch_norm) X(instance_norm) X(layer_norm) X(group_norm) X(rms_norm) X(lp_norm) X(lrn) \
     X(mvn) X(nll_loss) X(cross_entropy) X(recurrent) X(attention) X(rotary) X(linear_attention) \
     X(quantize) X(dequantize) X(dynamic_quantize) X(qlinear_matmul) X(qlinear_conv) \

@@ -168,13 +168,6 @@ onnx_op_max_unpool(OnnxCall *c)
                                   : y);
 }
 
-/* Boxes (k, 5) in whole rows; each part of a box gives its maximum. */
-bool
-onnx_op_max_roi_pool(OnnxCall *c)
-{
-    return onnx_fail(c, JOT_EUSE, "pools of boxes are not supported (RoiAlign is)");
-}
-
 /* ---- RoiAlign ---- */
 
 /* Where samples of boxes stand in a dimension of extent n: (k, out, samples), 0..n - 1, and whether
