@@ -73,7 +73,8 @@ JOT_API bool jot_onnx_set_weight(jot_Onnx *model, const char *name, jot_Var valu
 /* One variable for each input, in the order of jot_onnx_inputs, with a shape that fits; one handle
  * for each output. Refused (JOT_EUSE, naming both) is a model in which a shape, an axis, a count
  * of steps or a branch depends on the elements of an input: jot_onnx_build_fixed builds it for the
- * elements that the inputs have that fixed[k] says, which may then not be inputs of a function. */
+ * elements that the inputs have that fixed[k] says, which may then not be inputs of a function.
+ * What depends on weights alone is evaluated in the call, and with it what is pending. */
 JOT_API bool jot_onnx_build(jot_Onnx *model, jot_Vars in, jot_Var *out);
 JOT_API bool jot_onnx_build_fixed(jot_Onnx *model, jot_Vars in, const bool *fixed, jot_Var *out);
 
