@@ -9,7 +9,7 @@
  * Read before: onnx/op/pool.c. After: onnx/op/norm.c. */
 #include "onnx/op/ops.h"
 
-enum { RESIZE_MOST = 1 << 22 }; /* places of an axis */
+enum { RESIZE_MOST = 1 << 20 }; /* places of an axis */
 typedef enum { NEAREST, LINEAR, CUBIC } Mode;
 typedef enum { HALF, HALF_TORCH, HALF_SYMMETRIC, CORNERS, ASYMMETRIC, CROP } Where;
 typedef struct {
