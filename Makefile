@@ -38,12 +38,18 @@ NO_EXPORT = plan/function/export.c plan/flow/export.c backends/files/export.c
 NO_DATA = $(wildcard data/*.c)
 NO_IO   = $(wildcard io/*.c save/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
+# ONNX, where protobuf-c is: not in the one-file build, since a part of it is made
+PROTOC  = $(eval PROTOC := $(and $(call has,protobuf-c/protobuf-c.h,-lprotobuf-c),$(shell command -v protoc-c)))$(PROTOC)
+ONNX    = $(and $(filter-out %JOT_NO_ONNX,$(or $(findstring -DJOT_NO_ONNX,$(CFLAGS)),with)),$(PROTOC))
+ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c onnx/op/*.c)),onnx/absent.c)
+ONNXLIB = $(if $(ONNX),-lprotobuf-c)
+ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
 NNHDR   = nn.h layer.h expr.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h io/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h save/*.h save/*.def))
-OBJ     = $(SRC:%.c=$(B)/%.o)
+OBJ     = $(SRC:%.c=$(B)/%.o) $(ONNXSRC:%.c=$(B)/%.o) $(ONNXPB)
 LIBS    = -ldl -lpthread -lm
 has     = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
             $(CC) -include stdio.h -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3) $(2); rm -rf $$t)
@@ -75,12 +81,21 @@ build/libtcc.so: tools/libtcc.sh
 $(B)/backends/cpu/tcc.o: | $(LIBTCC)
 $(B)/backends/cpu/tcc.o: WARN += -DJOT_LIBTCC_PATH='"$(abspath build/libtcc.so)"'
 
+# messages of ONNX's format, by the schema onnx/onnx.proto
+$(B)/onnx/onnx.pb-c.c: onnx/onnx.proto
+	@mkdir -p $(@D)
+	protoc-c --c_out=$(@D) --proto_path=onnx $<
+$(B)/onnx/onnx.pb-c.o: $(B)/onnx/onnx.pb-c.c
+	$(CC) -std=c99 $(CFLAGS) -I$(B)/onnx -c $< -o $@
+$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h onnx/parts.h onnx/op/ops.h $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
+$(ONNXSRC:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE -I$(B)
+
 $(B)/libjot.a: $(OBJ)
 	rm -f $@ && ar rcs $@ $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c,$<),$(DATALIBS)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c %test_onnx_fuzz.c,$<),$(ONNXLIB)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
@@ -108,6 +123,12 @@ $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(
                         $(wildcard tests/*.h tests/ref/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+
+# models in ONNX's format with their inputs and outputs: tests/test_onnx_nodes.sh, tests/test_onnx_models.sh
+ONNXRUN = $(if $(ONNX),$(B)/tests/onnx/run)
+$(B)/tests/onnx/run: tests/onnx/run.c $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(ONNXLIB) $(LIBS)
 
 # lines of the bench's drawer
 $(B)/tests/test_draws: tests/test_draws.c $(wildcard bench/drawn/*.[ch] tests/*.h) bench/work.h $(B)/libjot.a
@@ -178,14 +199,15 @@ test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
 
 # what make test draws little of, drawn often; then all of it
-run-long: $(TESTS) $(EXAMPLES)
+run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	@$(MAKE) -s asan-build BYCC= LESS=
 	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" $(DEVICE1)" \
 	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
-	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
-	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "tests/test_onnx_nodes.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_models.sh $(B)" \
+	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" \
+	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
@@ -257,7 +279,7 @@ layers:
 
 # what programs that read data or models link with
 data-libs:
-	@echo $(filter -l%,$(DATALIBS))
+	@echo $(filter -l%,$(DATALIBS)) $(ONNXLIB)
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
 $(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h io.h
@@ -351,6 +373,8 @@ install: $(B)/libjot.a $(B)/dist/jot.h $(COMMAND)
 	ar r $(B)/installed/libjot.a $(B)/installed/tcc.o
 	install -d $(DESTDIR)$(PREFIX)/include $(DESTDIR)$(PREFIX)/lib/jot
 	install -m 644 $(B)/dist/jot.h $(DESTDIR)$(PREFIX)/include/jot.h
+	sed 's/"nn\.h"/"jot.h"/; s/core\.h, nn\.h/jot.h/' onnx.h >$(B)/installed/jot_onnx.h
+	install -m 644 $(B)/installed/jot_onnx.h $(DESTDIR)$(PREFIX)/include/jot_onnx.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
 	[ ! -e $(COMMAND) ] || { install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1; \
 	    $(CC) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); \

@@ -76,7 +76,7 @@ for t in tests/test_*.c; do
         [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
     done <"$dir/guards"
 done
-for file in $(find ./*.c prelude target ops nn expr data io save fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
+for file in $(find ./*.c prelude target ops nn expr data io onnx save fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
     grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
 done
 

@@ -14,6 +14,8 @@ ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || want="$want ocl-icd-libopencl1 p
 [ -e /usr/include/png.h ] || want="$want libpng-dev"
 [ -e /usr/include/jpeglib.h ] || want="$want libjpeg-dev"
 [ -e /usr/include/cjson/cJSON.h ] || want="$want libcjson-dev"
+[ -e /usr/include/protobuf-c/protobuf-c.h ] || want="$want libprotobuf-c-dev"
+have protoc-c || want="$want protobuf-c-compiler"
 [ -z "$want" ] && exit 0
 if [ "${DEPS:-}" = skip ]; then
     echo "deps: not installed, as asked (DEPS=skip):$want"

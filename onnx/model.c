@@ -1,0 +1,518 @@
+/* onnx/model.c - a model's bytes become messages, by protobuf-c, and what they say of inputs,
+ * outputs and weights a list.
+ *
+ * Limits. Unpacking may take ONNX_TIMES times the bytes that there are, and some more for small
+ * files: protobuf-c asks our allocator, which refuses beyond. Messages nest to a depth that the
+ * schema bounds (onnx/onnx.proto); graphs within nodes are unpacked when they are built, at most
+ * ONNX_DEPTH of them within each other.
+ *
+ * Read before: onnx/parts.h. After: onnx/tensor.c. */
+#include "onnx/parts.h"
+#include <fcntl.h>
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { ONNX_TIMES = 64, ONNX_FREE = 1 << 20 };
+
+/* ---- memory and names ---- */
+
+void *
+onnx_take(OnnxArena *arena, size_t n, size_t nbytes)
+{
+    OnnxBlock *b = nbytes && n > (SIZE_MAX - 64) / nbytes ? NULL : calloc(1, 64 + n * nbytes);
+    if (!b)
+        return NULL;
+    b->next = arena->first;
+    arena->first = b;
+    return (char *)b + 64;
+}
+
+void
+onnx_drop(OnnxArena *arena)
+{
+    for (OnnxBlock *b = arena->first, *next; b; b = next) {
+        next = b->next;
+        free(b);
+    }
+    arena->first = NULL;
+}
+
+char *
+onnx_copy(OnnxArena *arena, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    char *to = onnx_take(arena, n, 1);
+    return to ? memcpy(to, s, n) : NULL;
+}
+
+static uint64_t
+map_hash(const char *s)
+{
+    uint64_t h = 14695981039346656037u;
+    for (; *s; s++)
+        h = (h ^ (uint8_t)*s) * 1099511628211u;
+    return h ^ h >> 32;
+}
+
+/* The place of name, or the empty one where it would be; there is always one. */
+static int
+map_at(const OnnxMap *map, const char *name)
+{
+    int k = (int)(map_hash(name) & (uint64_t)(map->room - 1));
+    while (map->v[k].name && strcmp(map->v[k].name, name))
+        k = (k + 1) & (map->room - 1);
+    return k;
+}
+
+static bool
+map_grow(OnnxMap *map)
+{
+    OnnxMap to = {map->n, map->room ? 2 * map->room : 16, NULL};
+
+    if (to.room > 1 << 28 || !(to.v = calloc((size_t)to.room, sizeof *to.v)))
+        return false;
+    for (int k = 0; k < map->room; k++)
+        if (map->v[k].name)
+            to.v[map_at(&to, map->v[k].name)] = map->v[k];
+    free(map->v);
+    *map = to;
+    return true;
+}
+
+bool
+onnx_map_put(OnnxMap *map, const char *name, void *value)
+{
+    if (2 * map->n >= map->room && !map_grow(map))
+        return false;
+    int k = map_at(map, name);
+    map->n += !map->v[k].name;
+    map->v[k].name = name;
+    map->v[k].value = value;
+    return true;
+}
+
+void *
+onnx_map_get(const OnnxMap *map, const char *name)
+{
+    return map->room ? map->v[map_at(map, name)].value : NULL;
+}
+
+/* ---- files ---- */
+
+static bool
+file_map(jot_Ctx *ctx, const char *path, OnnxFile *f)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    struct stat st;
+    void *p;
+
+    if (fd < 0 || fstat(fd, &st)) {
+        jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path, strerror(errno));
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
+        jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path,
+                  S_ISREG(st.st_mode) ? "the file is empty" : "not a file");
+        close(fd);
+        return false;
+    }
+    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    close(fd);
+    if (p == MAP_FAILED) {
+        jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path, strerror(errno));
+        return false;
+    }
+    f->p = p;
+    f->n = (size_t)st.st_size;
+    return true;
+}
+
+/* Files of external data stand in the model's folder or below. */
+static bool
+file_inside(const char *location)
+{
+    for (const char *s = location; s; s = strchr(s, '/'), s = s ? s + 1 : NULL)
+        if (!strncmp(s, "..", 2) && (!s[2] || s[2] == '/'))
+            return false;
+    return *location && *location != '/';
+}
+
+const OnnxFile *
+onnx_file(jot_Onnx *m, const char *location)
+{
+    OnnxFile *f;
+    char *path;
+
+    if (!m->folder || !file_inside(location)) {
+        jot_raise(m->ctx, JOT_EIO, "onnx: external data in %s: %s", location,
+                  m->folder ? "outside of the model's folder" : "the model has no folder");
+        return NULL;
+    }
+    path = onnx_take(&m->arena, strlen(m->folder) + strlen(location) + 2, 1);
+    f = onnx_take(&m->arena, 1, sizeof *f);
+    if (!path || !f) {
+        jot_raise(m->ctx, JOT_EMEM, "onnx: no memory");
+        return NULL;
+    }
+    sprintf(path, "%s/%s", m->folder, location);
+    for (OnnxFile *g = m->files; g; g = g->next)
+        if (!strcmp(g->path, path))
+            return g;
+    f->path = path;
+    if (!file_map(m->ctx, path, f))
+        return NULL;
+    f->next = m->files;
+    return m->files = f;
+}
+
+/* ---- messages ---- */
+
+static void *
+budget_alloc(void *ud, size_t nbytes)
+{
+    jot_Onnx *m = ud;
+    if (nbytes > m->budget)
+        return NULL;
+    m->budget -= nbytes;
+    return malloc(nbytes ? nbytes : 1);
+}
+
+static void
+budget_free(void *ud, void *p)
+{
+    (void)ud;
+    free(p);
+}
+
+static ProtobufCAllocator
+budget(jot_Onnx *m, size_t nbytes)
+{
+    ProtobufCAllocator a = {budget_alloc, budget_free, m};
+    m->budget = nbytes > (SIZE_MAX - ONNX_FREE) / ONNX_TIMES ? SIZE_MAX
+                                                             : ONNX_FREE + ONNX_TIMES * nbytes;
+    return a;
+}
+
+const OnnxGraph *
+onnx_graph(jot_Onnx *m, const OnnxAttr *a)
+{
+    char key[32], *name;
+    OnnxGraph *g;
+
+    snprintf(key, sizeof key, "%p", (const void *)a);
+    if ((g = onnx_map_get(&m->graphs, key)))
+        return g;
+    ProtobufCAllocator by = budget(m, a->graph.len);
+    g = jot_onnx__graph__unpack(&by, a->graph.len, a->graph.data);
+    name = onnx_copy(&m->arena, key);
+    if (!g || !name || !onnx_map_put(&m->graphs, name, g)) {
+        if (g)
+            jot_onnx__graph__free_unpacked(g, &by);
+        jot_raise(m->ctx, g ? JOT_EMEM : JOT_EIO, "onnx: %s: attribute %s: its graph cannot be "
+                  "read", m->name, onnx_s(a->name));
+        return NULL;
+    }
+    return g;
+}
+
+int
+onnx_opset_of(JotOnnx__Import *const *imports, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        const char *d = onnx_s(imports[k]->domain);
+        if (!*d || !strcmp(d, "ai.onnx"))
+            return imports[k]->version < 0 || imports[k]->version > 1 << 20
+                       ? 1 << 20 : (int)imports[k]->version;
+    }
+    return 0;
+}
+
+const OnnxFunction *
+onnx_function(const jot_Onnx *m, const OnnxNode *node)
+{
+    for (size_t k = 0; k < m->message->n_functions; k++) {
+        const OnnxFunction *f = m->message->functions[k];
+        if (!strcmp(onnx_s(f->name), onnx_s(node->op))
+            && !strcmp(onnx_s(f->domain), onnx_s(node->domain))
+            && !strcmp(onnx_s(f->overload), onnx_s(node->overload)))
+            return f;
+    }
+    return NULL;
+}
+
+/* ---- what it says of itself ---- */
+
+/* Some write "?" for what is open and has no name. */
+static bool
+symbol_names(const char *s)
+{
+    for (; *s; s++)
+        if ((*s >= 'a' && *s <= 'z') || (*s >= 'A' && *s <= 'Z'))
+            return true;
+    return false;
+}
+
+static bool
+value_describe(jot_Onnx *m, const JotOnnx__Value *from, jot_OnnxValue *to)
+{
+    const JotOnnx__TensorType *t = from->type ? from->type->tensor : NULL;
+    const JotOnnx__Shape *s = t ? t->shape : NULL;
+    int64_t *shape;
+    const char **symbols;
+
+    to->name = onnx_s(from->name);
+    to->dtype = t ? onnx_dtype(t->element) : JOT_DTYPES;
+    to->rank = s ? (int)s->n_extents : -1;
+    if (s && s->n_extents > JOT_MAX_RANK) {
+        jot_raise(m->ctx, JOT_ESHAPE, "onnx: %s: %s: rank 0..%d asked, %zu found", m->name,
+                  to->name, JOT_MAX_RANK, s->n_extents);
+        return false;
+    }
+    shape = onnx_take(&m->arena, JOT_MAX_RANK, sizeof *shape);
+    symbols = onnx_take(&m->arena, JOT_MAX_RANK, sizeof *symbols);
+    to->shape = shape;
+    to->symbols = symbols;
+    if (!shape || !symbols) {
+        jot_raise(m->ctx, JOT_EMEM, "onnx: no memory");
+        return false;
+    }
+    for (int d = 0; d < to->rank; d++) {
+        const JotOnnx__Extent *e = s->extents[d];
+        bool fixed = e->has_value && e->value >= 0 && !(e->value == 0 && *onnx_s(e->symbol));
+        shape[d] = fixed ? e->value : -1;
+        symbols[d] = symbol_names(onnx_s(e->symbol)) ? e->symbol : "";
+    }
+    return true;
+}
+
+/* Weights by name, first those that are there, and what the caller sees of them. */
+static bool
+model_weights(jot_Onnx *m, const OnnxGraph *g)
+{
+    m->weight = onnx_take(&m->arena, g->n_weights, sizeof *m->weight);
+    for (size_t k = 0; m->weight && k < g->n_weights; k++) {
+        const OnnxTensor *t = g->weights[k];
+        OnnxValue *v = onnx_take(&m->arena, 1, sizeof *v);
+        jot_OnnxValue *w = &m->weight[m->n_weights];
+        if (!v || onnx_map_get(&m->weights, onnx_s(t->name)))
+            return jot_raise(m->ctx, v ? JOT_EIO : JOT_EMEM, "onnx: %s: weight %s: %s", m->name,
+                             onnx_s(t->name), v ? "there are two" : "no memory"), false;
+        v->name = onnx_s(t->name);
+        v->tensor = t;
+        w->name = v->name;
+        w->dtype = onnx_dtype(t->type);
+        w->rank = (int)t->n_dims;
+        w->shape = t->dims;
+        w->symbols = NULL;
+        if (t->n_dims > JOT_MAX_RANK || onnx_tensor_nelem(t) < 0)
+            return jot_raise(m->ctx, JOT_ESHAPE, "onnx: %s: weight %s: rank %zu: too large",
+                             m->name, v->name, t->n_dims), false;
+        if (!onnx_map_put(&m->weights, v->name, v))
+            return jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false;
+        m->n_weights++;
+    }
+    return m->weight != NULL;
+}
+
+static bool
+model_describe(jot_Onnx *m)
+{
+    const OnnxGraph *g = m->message->graph;
+
+    if (!g || !g->n_outputs)
+        return jot_raise(m->ctx, JOT_EIO, "onnx: %s: %s", m->name,
+                         g ? "no outputs" : "no graph: not a model"), false;
+    m->opset = onnx_opset_of(m->message->imports, m->message->n_imports);
+    if (m->opset && (m->opset < ONNX_LEAST || m->opset > ONNX_MOST))
+        return jot_raise(m->ctx, JOT_EUSE, "onnx: %s: opset %d..%d asked, %d found", m->name,
+                         ONNX_LEAST, ONNX_MOST, m->opset), false;
+    if (g->n_sparse)
+        return jot_raise(m->ctx, JOT_EDTYPE, "onnx: %s: sparse weights are not supported",
+                         m->name), false;
+    if (!model_weights(m, g))
+        return false;
+    m->in = onnx_take(&m->arena, g->n_inputs, sizeof *m->in);
+    m->out = onnx_take(&m->arena, g->n_outputs, sizeof *m->out);
+    if (!m->in || !m->out)
+        return jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false;
+    for (size_t k = 0; k < g->n_inputs; k++)
+        if (!onnx_map_get(&m->weights, onnx_s(g->inputs[k]->name))
+            && !value_describe(m, g->inputs[k], &m->in[m->n_in++]))
+            return false;
+    for (size_t k = 0; k < g->n_outputs; k++)
+        if (!value_describe(m, g->outputs[k], &m->out[m->n_out++]))
+            return false;
+    return true;
+}
+
+/* ---- its life ---- */
+
+static jot_Ctx *
+fold_open(void)
+{
+    jot_Config config = {.backend = "interp", .cache_dir = "", .no_environment = 1,
+                         .no_programs = 1, .no_threads = 1, .dump = ""};
+    return jot_open(&config);
+}
+
+/* The last one who has it: messages and files go. */
+void
+onnx_unref(void *model, const void *data)
+{
+    jot_Onnx *m = model;
+    ProtobufCAllocator by = {budget_alloc, budget_free, m};
+
+    (void)data;
+    if (--m->refs)
+        return;
+    if (m->message)
+        jot_onnx__model__free_unpacked(m->message, &by);
+    if (m->tensor)
+        jot_onnx__tensor__free_unpacked(m->tensor, &by);
+    for (int k = 0; k < m->graphs.room; k++)
+        if (m->graphs.v[k].name)
+            jot_onnx__graph__free_unpacked(m->graphs.v[k].value, &by);
+    for (OnnxFile *f = m->files; f; f = f->next)
+        munmap((void *)(uintptr_t)f->p, f->n);
+    free(m->graphs.v);
+    free(m->weights.v);
+    onnx_drop(&m->arena);
+    free(m);
+}
+
+static jot_Onnx *
+model_make(jot_Ctx *ctx, const char *name, const char *folder)
+{
+    jot_Onnx *m = calloc(1, sizeof *m);
+
+    if (!m) {
+        jot_raise(ctx, JOT_EMEM, "onnx: no memory");
+        return NULL;
+    }
+    m->ctx = ctx;
+    m->refs = 1;
+    m->name = onnx_copy(&m->arena, name);
+    m->folder = folder ? onnx_copy(&m->arena, folder) : NULL;
+    m->fold = fold_open();
+    if (!m->name || (folder && !m->folder) || !m->fold || jot_error(m->fold)) {
+        jot_raise(ctx, JOT_EMEM, "onnx: no memory");
+        jot_onnx_free(m);
+        return NULL;
+    }
+    return m;
+}
+
+static jot_Onnx *
+model_read(jot_Onnx *m, const void *data, size_t nbytes)
+{
+    ProtobufCAllocator by = budget(m, nbytes);
+
+    m->message = jot_onnx__model__unpack(&by, nbytes, data);
+    if (m->message ? model_describe(m)
+                   : (jot_raise(m->ctx, JOT_EIO, "onnx: %s: %zu bytes that are no model, or would "
+                                "take more than %d times as many", m->name, nbytes, ONNX_TIMES),
+                      false))
+        return m;
+    jot_onnx_free(m);
+    return NULL;
+}
+
+jot_Onnx *
+jot_onnx_parse(jot_Ctx *ctx, const void *data, size_t nbytes, const char *folder)
+{
+    jot_Onnx *m = !jot_error(ctx) && data ? model_make(ctx, "model", folder) : NULL;
+    return m ? model_read(m, data, nbytes) : NULL;
+}
+
+jot_Onnx *
+jot_onnx_load(jot_Ctx *ctx, const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    OnnxFile f = {NULL, NULL, NULL, 0};
+    jot_Onnx *m;
+
+    if (jot_error(ctx) || !path || !file_map(ctx, path, &f))
+        return NULL;
+    if ((m = model_make(ctx, path, slash ? path : "."))) {
+        if (slash)
+            m->folder[slash == path ? 1 : slash - path] = 0;
+        m = model_read(m, f.p, f.n);
+    }
+    munmap((void *)(uintptr_t)f.p, f.n);
+    return m;
+}
+
+const char *
+jot_onnx_missing(void)
+{
+    return "";
+}
+
+jot_Var
+jot_onnx_read_tensor(jot_Ctx *ctx, const char *path)
+{
+    OnnxFile f = {NULL, NULL, NULL, 0};
+    jot_Onnx *m;
+    jot_Var v;
+
+    if (jot_error(ctx) || !path || !file_map(ctx, path, &f) || !(m = model_make(ctx, path, NULL)))
+        return jot_raise(NULL, JOT_EIO, "");
+    ProtobufCAllocator by = budget(m, f.n);
+    OnnxTensor *t = jot_onnx__tensor__unpack(&by, f.n, f.p);
+    munmap((void *)(uintptr_t)f.p, f.n);
+    m->tensor = t;
+    v = t ? onnx_tensor(m, ctx, t, path)
+          : jot_raise(ctx, JOT_EIO, "onnx: %s: %zu bytes that are no tensor", path, f.n);
+    jot_onnx_free(m);
+    return v;
+}
+
+static int
+list_copy(const void *from, int n, size_t nbytes, void *to, int most)
+{
+    if (most > 0 && n)
+        memcpy(to, from, (size_t)(n < most ? n : most) * nbytes);
+    return n;
+}
+
+int
+jot_onnx_inputs(const jot_Onnx *m, jot_OnnxValue *out, int most)
+{
+    return m ? list_copy(m->in, m->n_in, sizeof *out, out, most) : 0;
+}
+
+int
+jot_onnx_outputs(const jot_Onnx *m, jot_OnnxValue *out, int most)
+{
+    return m ? list_copy(m->out, m->n_out, sizeof *out, out, most) : 0;
+}
+
+int
+jot_onnx_weights(const jot_Onnx *m, jot_OnnxValue *out, int most)
+{
+    return m ? list_copy(m->weight, m->n_weights, sizeof *out, out, most) : 0;
+}
+
+int
+jot_onnx_nodes(const jot_Onnx *m, jot_OnnxNode *out, int most)
+{
+    int n = m ? (int)m->message->graph->n_nodes : 0;
+
+    for (int k = 0; k < n && k < most; k++) {
+        const OnnxNode *node = m->message->graph->nodes[k];
+        out[k].name = onnx_s(node->name);
+        out[k].op = onnx_s(node->op);
+        out[k].domain = strcmp(onnx_s(node->domain), "ai.onnx") ? onnx_s(node->domain) : "";
+    }
+    return n;
+}
+
+int
+jot_onnx_opset(const jot_Onnx *m)
+{
+    return m ? m->opset : 0;
+}

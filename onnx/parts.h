@@ -1,0 +1,232 @@
+/* onnx/parts.h - what the files of this room share: a model, a graph of it that is being built, and
+ * the call of an operator.
+ *
+ *     bytes --protobuf-c--> messages --build.c, by table.c--> jot's variables --call.c--> functions
+ *
+ *     model.c    files, messages, limits          tensor.c   elements of tensors
+ *     build.c    nodes in order, names, what is computed at once, messages
+ *     attr.c     attributes and operands as C has them
+ *     table.c    the operators: {name, opset from, function}
+ *     op/        the operators' functions, composed on core.h and nn.h
+ *     control.c  If, Loop, Scan, functions        call.c     functions of shapes
+ *
+ * There are two contexts: the caller's, and an interpreter's (`fold`), in which small constants and
+ * what is made of them live. An operator's function does not know in which one it builds.
+ *
+ * Read before: onnx.h. After: onnx/model.c. */
+#ifndef JOT_ONNX_PARTS_H
+#define JOT_ONNX_PARTS_H
+#include "onnx.h"
+#include "onnx/onnx.pb-c.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifndef JOT_FN
+#define JOT_FN /* as in base.h */
+#endif
+
+typedef JotOnnx__Tensor OnnxTensor;
+typedef JotOnnx__Attribute OnnxAttr;
+typedef JotOnnx__Node OnnxNode;
+typedef JotOnnx__Graph OnnxGraph;
+typedef JotOnnx__Function OnnxFunction;
+
+enum {
+    ONNX_LEAST = 7, ONNX_MOST = 28,    /* opsets */
+    ONNX_DEPTH = 16,                   /* graphs within graphs, functions within functions */
+    ONNX_NODES = 1 << 18,              /* nodes that are built, those of unrolled loops each time */
+    ONNX_STEPS = 1 << 12,              /* of a loop that is unrolled */
+    ONNX_FEW = 16,                     /* elements of an input that says which branch is taken */
+    ONNX_SMALL = 4096,                 /* elements of constants that are computed at once */
+    ONNX_LARGE = 1 << 24,              /* elements that are read while a graph is built */
+    ONNX_OUTS = 4                      /* results that a function may set beyond those asked for */
+};
+
+/* Blocks of memory that end together. */
+typedef struct OnnxBlock { struct OnnxBlock *next; } OnnxBlock;
+typedef struct { OnnxBlock *first; } OnnxArena;
+
+/* A file that is mapped, or bytes. */
+typedef struct OnnxFile {
+    struct OnnxFile *next;
+    char *path;
+    const uint8_t *p;
+    size_t n;
+} OnnxFile;
+
+typedef struct OnnxMap { int n, room; struct { const char *name; void *value; } *v; } OnnxMap;
+typedef struct OnnxPlan OnnxPlan;
+
+struct jot_Onnx {
+    jot_Ctx *ctx, *fold;
+    int refs;                          /* the caller's and those of variables that borrow */
+    char *folder, *name;               /* of external data (NULL: nowhere); for messages */
+    OnnxFile *files;
+    OnnxArena arena;                   /* what lives as long as the model */
+    JotOnnx__Model *message;
+    OnnxTensor *tensor;                /* or a tensor alone */
+    size_t budget;                     /* bytes that unpacking may still take */
+    OnnxMap graphs;                    /* graphs within nodes, by the address of their attribute */
+    OnnxMap weights;                   /* name -> OnnxValue of this model's */
+    int n_in, n_out, n_weights, opset;
+    jot_OnnxValue *in, *out, *weight;
+    OnnxPlan *plans;
+    int n_plans;
+};
+
+/* A value of a graph that is being built. */
+typedef struct {
+    const char *name;
+    jot_Var at[2];                     /* in the caller's context, in the other one, or both */
+    uint64_t deps;                     /* inputs whose elements it depends on, and the bits below */
+    const OnnxTensor *tensor;          /* where it is one that no variable was made of yet */
+    jot_Var given;                     /* a weight: what the caller put in its place */
+    bool made;                         /* by an operator, in the caller's context */
+} OnnxValue;
+#define ONNX_RANDOM ((uint64_t)1 << 63)
+#define ONNX_GIVEN ((uint64_t)1 << 62)
+#define ONNX_MANY ((uint64_t)1 << 61)  /* some input beyond the first 61 */
+
+/* Names of a graph, and of those around it. */
+typedef struct OnnxScope {
+    struct OnnxScope *up;              /* NULL: none is seen from here (a function's) */
+    OnnxMap names;
+    const OnnxFunction *function;      /* whose body this is, and who calls it from where */
+    const OnnxNode *caller;
+    struct OnnxScope *from;
+    int opset;                         /* of the default domain */
+} OnnxScope;
+
+typedef struct {
+    jot_Onnx *m;
+    OnnxArena arena;
+    int n_in;
+    OnnxValue **in;
+    uint64_t few;                      /* inputs of few elements, which the caller can fix */
+    uint64_t wanted;                   /* inputs whose elements were asked for and are not known */
+    jot_Var *held;                     /* constants that are worth computing once */
+    int n_held, room_held;
+    int depth, nodes;
+} OnnxBuild;
+
+struct OnnxOp;
+/* A node that is being built. */
+typedef struct {
+    OnnxBuild *b;
+    OnnxScope *s;
+    const OnnxNode *node;
+    const struct OnnxOp *op;
+    jot_Ctx *ctx;                      /* where it is built */
+    int n, n_out;
+    OnnxValue **in;                    /* NULL: left out */
+    jot_Var *x;                        /* the same in ctx, or empty handles */
+    jot_Var *out;                      /* results, or */
+    OnnxValue **value;                 /* values as they are */
+    uint64_t deps;                     /* of the results */
+} OnnxCall;
+
+typedef bool OnnxFn(OnnxCall *c);
+enum {
+    ONNX_VALUES = 1, /* its operands are wanted as values: no variables are made of them */
+    ONNX_DRAWS = 2   /* random */
+};
+typedef struct OnnxOp {
+    const char *name;
+    int since, least, most;            /* opset; operands */
+    OnnxFn *fn;
+    jot_Var (*unary)(jot_Var x);       /* what fn is about, where one function serves several */
+    jot_Var (*binary)(jot_Var a, jot_Var b);
+    int kind;
+    unsigned flags;
+    unsigned reads;                    /* operands that are only read as numbers: a bit each */
+} OnnxOp;
+
+/* ---- model.c ---- */
+JOT_FN void *onnx_take(OnnxArena *arena, size_t n, size_t nbytes); /* zeros; NULL: none */
+JOT_FN void onnx_drop(OnnxArena *arena);
+JOT_FN char *onnx_copy(OnnxArena *arena, const char *s);
+JOT_FN bool onnx_map_put(OnnxMap *map, const char *name, void *value); /* replaces */
+JOT_FN void *onnx_map_get(const OnnxMap *map, const char *name);
+JOT_FN const OnnxFile *onnx_file(jot_Onnx *m, const char *location); /* NULL: raised */
+JOT_FN const OnnxGraph *onnx_graph(jot_Onnx *m, const OnnxAttr *a); /* NULL: raised */
+JOT_FN void onnx_unref(void *m, const void *data); /* a jot_ReleaseFn */
+JOT_FN const OnnxFunction *onnx_function(const jot_Onnx *m, const OnnxNode *node);
+JOT_FN int onnx_opset_of(JotOnnx__Import *const *imports, size_t n);
+static inline const char *
+onnx_s(const char *s)
+{
+    return s ? s : "";
+}
+
+/* ---- tensor.c ---- */
+JOT_FN jot_DType onnx_dtype(int element);            /* JOT_DTYPES: none of jot's */
+JOT_FN const char *onnx_element_name(int element);
+JOT_FN int64_t onnx_tensor_nelem(const OnnxTensor *t); /* -1: too many */
+JOT_FN jot_Var onnx_tensor(jot_Onnx *m, jot_Ctx *ctx, const OnnxTensor *t, const char *what);
+
+/* ---- build.c ---- */
+JOT_FN OnnxValue *onnx_value(OnnxBuild *b, const char *name, uint64_t deps);
+JOT_FN OnnxValue *onnx_value_of(OnnxBuild *b, jot_Var v, uint64_t deps);
+JOT_FN jot_Var onnx_on(OnnxBuild *b, OnnxValue *v, jot_Ctx *ctx); /* poison: raised */
+JOT_FN OnnxValue *onnx_find(OnnxBuild *b, const OnnxScope *s, const char *name);
+JOT_FN bool onnx_bind(OnnxBuild *b, OnnxScope *s, const char *name, OnnxValue *v);
+JOT_FN bool onnx_nodes(OnnxBuild *b, OnnxScope *s, OnnxNode *const *nodes, size_t n);
+JOT_FN bool onnx_known(const OnnxCall *c, int k); /* whether operand k depends on no input */
+/* v, made of operands in mask alone: computed once if these depend on no input. */
+JOT_FN jot_Var onnx_hold(OnnxCall *c, jot_Var v, unsigned mask);
+JOT_FN bool onnx_build(OnnxBuild *b, jot_Vars in, uint64_t fixed, jot_Var *out);
+JOT_FN void onnx_end(OnnxBuild *b);
+
+/* ---- control.c ---- */
+JOT_FN bool onnx_call(OnnxCall *c); /* a function of the model's */
+
+/* ---- attr.c ---- */
+JOT_FN const OnnxAttr *onnx_attr(const OnnxScope *s, const OnnxNode *node, const char *name);
+JOT_FN int64_t onnx_i(const OnnxCall *c, const char *name, int64_t otherwise);
+JOT_FN double onnx_f(const OnnxCall *c, const char *name, double otherwise);
+JOT_FN const char *onnx_text(OnnxCall *c, const char *name, const char *otherwise);
+JOT_FN bool onnx_is(OnnxCall *c, const char *name, const char *text); /* the attribute is text */
+JOT_FN jot_Ints onnx_ints(const OnnxCall *c, const char *name); /* n 0: none */
+JOT_FN bool onnx_given(const OnnxCall *c, int k);
+/* The elements of operand k; false: not known while the graph is built, or no such numbers. */
+JOT_FN bool onnx_read(OnnxCall *c, int k, jot_Ints *to);
+JOT_FN const double *onnx_read_f64(OnnxCall *c, int k);
+JOT_FN bool onnx_scalar(OnnxCall *c, int k, int64_t *to);
+/* Of the attribute, or from opset `since` on of operand k. given: whether there is one. */
+JOT_FN bool onnx_ints_or(OnnxCall *c, const char *name, int since, int k, jot_Ints *to,
+                         bool *given);
+JOT_FN bool onnx_axis(OnnxCall *c, int64_t *axis, int rank); /* from the start, or raised */
+JOT_FN bool onnx_axes(OnnxCall *c, jot_Ints axes, int rank, int64_t to[JOT_MAX_RANK]);
+JOT_FN bool onnx_fail(OnnxCall *c, jot_Status status, const char *format, ...); /* false */
+JOT_FN bool onnx_const(OnnxCall *c, int out, jot_DType dtype, jot_Ints shape, const void *data);
+static inline int
+onnx_version(const OnnxCall *c)
+{
+    return c->s->opset;
+}
+static inline jot_Var
+onnx_like(jot_Var v, jot_Var like)
+{
+    return jot_cast(v, jot_dtype(like));
+}
+static inline jot_Var
+onnx_number(jot_Var like, double value)
+{
+    return jot_full(like.ctx, jot_dtype(like), JOT_SHAPE(), value);
+}
+static inline bool
+onnx_put(OnnxCall *c, int k, jot_Var v)
+{
+    c->out[k] = v;
+    return jot_ok(v);
+}
+static inline bool
+onnx_float(jot_DType dtype)
+{
+    return dtype >= JOT_F16 && dtype < JOT_DTYPES;
+}
+JOT_FN const OnnxOp *onnx_op(const char *name, int opset, int *since);
+
+#endif

@@ -1,0 +1,23 @@
+#!/bin/sh
+# tests/test_onnx_models.sh BUILD [WORD...] - real networks (tests/onnx/models.py: torchvision's, transformers',
+# silero-vad, rapidocr's, quantised ones) against ONNX Runtime's values, within 1e-4 of the largest; TIMES=1: by
+# turns with ONNX Runtime, batch 1 and 8 (tests/onnx/times.py). PEERS names a virtual environment with onnx,
+# onnxruntime, onnxscript, torch, torchvision and what else is there. Minutes, and gigabytes.
+cd "$(dirname "$0")/.." || exit 1
+build=$1
+shift
+python=${PEERS:-/no/venv}/bin/python
+skip() { echo "skipped: $*"; echo "0 passed, 0 failed, 1 skipped"; exit 0; }
+[ -x "$build/tests/onnx/run" ] || skip "this build reads no ONNX"
+"$python" -c 'import onnx, onnxruntime' 2>/dev/null || skip "PEERS names no virtual environment with onnx and onnxruntime"
+models=${MODELS:-$build/onnx-models}
+[ -d "$models" ] || "$python" tests/onnx/models.py "$models" "$@" | grep 'left out'
+[ -z "${TIMES:-}" ] || exec "$python" tests/onnx/times.py "$build/tests/onnx/run" "$models" "$@"
+ok=0 bad=0
+for model in "$models"/*/; do
+    name=$(basename "$model")
+    [ -e "$model/output_0.pb" ] || continue
+    if "$build/tests/onnx/run" "$models" "$name"; then ok=$((ok + 1)); else bad=$((bad + 1)); fi
+done
+echo "$ok passed, $bad failed, 0 skipped"
+[ $bad = 0 ]
