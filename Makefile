@@ -85,6 +85,12 @@ $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/lib
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
+# the language model has a folder of its own
+LLAMA   = $(wildcard examples/llama/*.c)
+$(B)/examples/14_llama: examples/14_llama.c $(LLAMA) examples/llama/llama.h $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
+
 # the networks' values against PyTorch's
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
                         $(wildcard tests/*.h tests/ref/*.h)

@@ -103,7 +103,7 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
 
 /* ---- positions ---- */
 
-/* (n, d / 2): position / base^(2 i / d), in f64 for f64, else in f32 */
+/* (..., d / 2): position / base^(2 i / d), in f64 for f64, else in f32 */
 static jot_Var
 positions_angles(jot_Var positions, jot_DType dtype, int64_t d, double base)
 {
@@ -141,13 +141,19 @@ jot_rotary(jot_Var x, jot_Var positions, double base, bool neighbours)
 {
     static const char op[] = "rotary";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, positions));
-    if (!jot_check(ctx, x, op, "x") || !nn_rank_is(ctx, positions, 1, op, "positions", "(t)")
+    if (!jot_check(ctx, x, op, "x") || !jot_check(ctx, positions, op, "positions")
         || !nn_integer(positions, op, "positions"))
         return nn_poison(ctx);
-    int rank = jot_rank(x);
-    if (rank < 2 || jot_extent(x, -2) != jot_extent(positions, 0))
-        return jot_raise(ctx, JOT_ESHAPE, "rotary: x: (..., %lld, d) asked (t of positions), rank "
-                         "%d found", (long long)jot_extent(positions, 0), rank);
+    int rank = jot_rank(x), own = jot_rank(positions);
+    if (own < 1 || rank < own + 1 || jot_extent(x, -2) != jot_extent(positions, -1))
+        return jot_raise(ctx, JOT_ESHAPE, "rotary: x: (..., %lld, d) asked (t of positions, which "
+                         "has rank %d), rank %d found",
+                         (long long)(own < 1 ? -1 : jot_extent(positions, -1)), own, rank);
+    for (int k = 2; k <= own; k++)
+        if (jot_extent(positions, -k) != 1 && jot_extent(positions, -k) != jot_extent(x, -k - 1))
+            return jot_raise(ctx, JOT_ESHAPE, "rotary: positions: extent 1 or %lld asked "
+                             "(dimension %d, as x), %lld found", (long long)jot_extent(x, -k - 1),
+                             own - k, (long long)jot_extent(positions, -k));
     int64_t d = jot_extent(x, -1);
     if (!positions_even(ctx, d, base, op))
         return nn_poison(ctx);

@@ -1,0 +1,239 @@
+/* model.c - the network: norms, attention over a cache, gated layers; the same graph for training,
+ * prompts and generation.
+ *
+ *     h = table[token]
+ *     each layer   h = h + wo attention(turned wq n, keys, values)      n = rms_norm(h)
+ *                  h = h + w2 (silu(w1 n) * w3 n)
+ *     logits = out rms_norm(h)
+ *
+ * Keys lie in their cache as columns, (.., head_dim, length), so that the scores of neighbouring
+ * tokens lie side by side; values as rows. */
+#include "llama.h"
+
+/* ---- weights ---- */
+
+/* (out, in) of f32, unpacked where it is read */
+static jot_Var
+weight_matrix(LlamaWeight w)
+{
+    jot_Var x = w.data, halves;
+    int64_t out, blocks;
+
+    if (w.form == LLAMA_PLAIN)
+        return jot_cast(x, JOT_F32);
+    out = jot_extent(w.scale, 0), blocks = jot_extent(w.scale, 1);
+    if (w.form == LLAMA_Q4_0) { /* low halves of the bytes, then high ones */
+        jot_Ints shape = JOT_SHAPE(out, blocks, 32);
+        halves = jot_reindex(x, shape, JOT_INDEX("i0", "i1", "i2 % 16"));
+        x = jot_reindex(jot_iota(x.ctx, JOT_U8, JOT_SHAPE(2), 0), shape, JOT_INDEX("i2 / 16"));
+        x = jot_bit_and(jot_shift_right(halves, jot_shift_left(x, jot_full_int(x.ctx, JOT_U8,
+                        JOT_SHAPE(), 2))), jot_full_int(x.ctx, JOT_U8, JOT_SHAPE(), 15));
+        x = jot_offset(jot_cast(x, JOT_F32), -8);
+    }
+    x = jot_mul(jot_cast(x, JOT_F32), jot_unsqueeze(jot_cast(w.scale, JOT_F32), 2));
+    return jot_reshape(x, JOT_SHAPE(out, blocks * 32));
+}
+
+/* x (.., in) times w: (.., out) */
+static jot_Var
+weight_times(jot_Var x, LlamaWeight w)
+{
+    return jot_matmul(x, jot_swap(weight_matrix(w), 0, 1));
+}
+
+/* ---- caches ---- */
+
+/* A cache with value's tokens from each conversation's place on, assigned to it; dim: of tokens. */
+static jot_Var
+cache_update(jot_Var cache, jot_Var value, jot_Var place, int dim)
+{
+    const char *rows[] = {"i0", "i1", "i2 - @e0(i0)", "i3"};
+    const char *columns[] = {"i0", "i1", "i2", "i3 - @e0(i0)"};
+    jot_Strs index = jot_strs(4, dim == 2 ? rows : columns);
+    jot_Var yes = jot_full_int(cache.ctx, JOT_BOOL, jot_shape(value), 1);
+    jot_Var inside = jot_reindex_ex(yes, jot_shape(cache), index, JOT_NONE_STRS, 0,
+                                    JOT_VARS(place));
+    jot_Var there = jot_reindex_ex(jot_cast(value, jot_dtype(cache)), jot_shape(cache), index,
+                                   JOT_NONE_STRS, 0, JOT_VARS(place));
+    jot_assign(cache, jot_where(inside, there, cache));
+    return cache;
+}
+
+/* Which column c of the cache row i of a conversation sees: the token that lies there, q, is no
+ * later than the row's own, p, and not too early. The last token written is e = start + t - 1.
+ *     q = e - (e - c) mod room         0 <= q, p - (room - t) <= q <= p */
+static jot_Var
+cache_mask(const Llama *m, jot_Var start, int64_t t)
+{
+    jot_Ctx *c = m->c;
+    jot_Var s = jot_reshape(start, JOT_SHAPE(m->rows, 1, 1, 1));
+    jot_Var e = jot_offset(s, (double)(t - 1));
+    jot_Var p = jot_add(s, jot_iota(c, JOT_I64, JOT_SHAPE(t, 1), 0));
+    jot_Var q = jot_iota(c, JOT_I64, JOT_SHAPE(m->room), 0);
+    jot_Var zero = jot_full_int(c, JOT_I64, JOT_SHAPE(), 0);
+
+    q = jot_sub(e, jot_mod(jot_sub(e, q), jot_full_int(c, JOT_I64, JOT_SHAPE(), m->room)));
+    return jot_logical_and(jot_logical_and(jot_ge(q, zero), jot_le(q, p)),
+                           jot_ge(q, jot_offset(p, (double)(t - m->room))));
+}
+
+/* ---- the layers ---- */
+
+/* (rows, t, heads * d) -> (rows, heads, t, d), turned by position */
+static jot_Var
+heads_of(const Llama *m, jot_Var x, int64_t heads, jot_Var positions)
+{
+    int64_t b = jot_extent(x, 0), t = jot_extent(x, 1);
+
+    x = jot_reshape(x, JOT_SHAPE(b, t, heads, m->of.head_dim));
+    x = jot_transpose(x, JOT_INTS(0, 2, 1, 3));
+    return jot_ok(positions) ? jot_rotary(x, positions, m->of.base, m->of.neighbours) : x;
+}
+
+static jot_Var
+attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
+{
+    int64_t b = jot_extent(x, 0), t = jot_extent(x, 1);
+    jot_Attention how = {.causal = !jot_ok(at->start)};
+    jot_Var q = heads_of(m, weight_times(x, l->wq), m->of.heads, positions);
+    jot_Var k = heads_of(m, weight_times(x, l->wk), m->of.kv_heads, positions);
+    jot_Var v = heads_of(m, weight_times(x, l->wv), m->of.kv_heads, jot_none());
+
+    if (jot_ok(at->start)) {
+        how.mask = cache_mask(m, at->start, t);
+        k = jot_swap(cache_update(l->keys, jot_swap(k, 2, 3), at->place, 3), 2, 3);
+        v = cache_update(l->values, v, at->place, 2);
+    }
+    x = jot_transpose(jot_attention(q, k, v, &how), JOT_INTS(0, 2, 1, 3));
+    return weight_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo);
+}
+
+/* Rows of the table. */
+static jot_Var
+table_rows(LlamaWeight w, jot_Var tokens)
+{
+    jot_Var flat = jot_reshape(tokens, JOT_SHAPE(-1)), x;
+    LlamaWeight some = w;
+
+    some.data = jot_take(w.data, flat, 0);
+    if (w.form != LLAMA_PLAIN)
+        some.scale = jot_take(w.scale, flat, 0);
+    x = weight_matrix(some);
+    return jot_reshape(x, JOT_SHAPE(jot_extent(tokens, 0), jot_extent(tokens, 1), -1));
+}
+
+jot_Var
+llama_graph(Llama *m, const LlamaAt *at, bool last)
+{
+    int64_t t = jot_extent(at->tokens, 1);
+    jot_Var x, n, positions;
+
+    jot_push(m->c);
+    positions = jot_iota(m->c, JOT_I64, JOT_SHAPE(1, t), 1);
+    if (jot_ok(at->start))
+        positions = jot_add(jot_reshape(at->start, JOT_SHAPE(-1, 1, 1)), positions);
+    x = table_rows(m->table, at->tokens);
+    for (int64_t i = 0; i < m->of.layers; i++) {
+        LlamaLayer *l = &m->layer[i];
+        n = jot_rms_norm(x, l->norm, m->of.eps);
+        x = jot_add(x, attend(m, l, n, at, positions));
+        n = jot_rms_norm(x, l->ff_norm, m->of.eps);
+        n = jot_mul(jot_silu(weight_times(n, l->w1)), weight_times(n, l->w3));
+        x = jot_add(x, weight_times(n, l->w2));
+    }
+    if (last)
+        x = jot_squeeze(jot_slice_dim(x, 1, -1, JOT_END, 1), 1);
+    return jot_leave(m->c, weight_times(jot_rms_norm(x, m->norm, m->of.eps), m->out));
+}
+
+jot_Var
+llama_loss(Llama *m, jot_Var tokens, int64_t t)
+{
+    LlamaAt at = {.tokens = jot_slice_dim(tokens, 1, 0, t, 1)};
+    jot_Var y = llama_graph(m, &at, false);
+    jot_Var next = jot_reshape(jot_slice_dim(tokens, 1, 1, t + 1, 1), JOT_SHAPE(-1));
+
+    return jot_cross_entropy(jot_reshape(y, JOT_SHAPE(-1, m->of.vocab)), next);
+}
+
+/* ---- what it is made of ---- */
+
+bool
+llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype)
+{
+    int64_t g = m->of.kv_heads, d = m->of.head_dim;
+
+    m->rows = rows, m->room = room;
+    for (int64_t i = 0; i < m->of.layers; i++) {
+        m->layer[i].keys = jot_param(m->c, dtype, JOT_SHAPE(rows, g, d, room), NULL);
+        m->layer[i].values = jot_param(m->c, dtype, JOT_SHAPE(rows, g, room, d), NULL);
+    }
+    return !jot_error(m->c);
+}
+
+static LlamaWeight
+drawn(jot_Ctx *c, int64_t out, int64_t in, jot_DType dtype, LlamaForm form)
+{
+    LlamaWeight w = {.form = form};
+    jot_Ints shape = JOT_SHAPE(out, in), blocks = JOT_SHAPE(out, in / 32);
+    jot_Var x;
+
+    jot_push(c);
+    if (form == LLAMA_PLAIN)
+        w.data = jot_param_of(jot_cast(jot_scale(jot_normal(c, JOT_F32, shape), 0.02), dtype));
+    else {
+        shape = JOT_SHAPE(out, in / 32, form == LLAMA_Q8_0 ? 32 : 16);
+        x = jot_randint(c, form == LLAMA_Q8_0 ? JOT_I8 : JOT_U8, shape,
+                        form == LLAMA_Q8_0 ? -127 : 0, form == LLAMA_Q8_0 ? 128 : 256);
+        w.data = jot_param_of(x);
+        w.scale = jot_param_of(jot_full(c, JOT_F16, blocks, form == LLAMA_Q8_0 ? 3e-4 : 4e-3));
+    }
+    jot_run(c, JOT_NONE_VARS);
+    jot_pop(c);
+    return w;
+}
+
+static jot_Var
+ones(jot_Ctx *c, int64_t n)
+{
+    jot_Var x = jot_param_of(jot_ones(c, JOT_F32, JOT_SHAPE(n)));
+
+    jot_run(c, JOT_NONE_VARS);
+    return x;
+}
+
+bool
+llama_drawn(Llama *m, jot_Ctx *c, const LlamaSizes *of, jot_DType dtype, LlamaForm form)
+{
+    int64_t d = of->dim, q = of->heads * of->head_dim, kv = of->kv_heads * of->head_dim;
+
+    *m = (Llama){.c = c, .of = *of};
+    m->table = m->out = drawn(c, of->vocab, d, dtype, form);
+    m->norm = ones(c, d);
+    for (int64_t i = 0; i < of->layers; i++)
+        m->layer[i] = (LlamaLayer){
+            .wq = drawn(c, q, d, dtype, form), .wk = drawn(c, kv, d, dtype, form),
+            .wv = drawn(c, kv, d, dtype, form), .wo = drawn(c, d, q, dtype, form),
+            .w1 = drawn(c, of->hidden, d, dtype, form), .w2 = drawn(c, d, of->hidden, dtype, form),
+            .w3 = drawn(c, of->hidden, d, dtype, form), .norm = ones(c, d), .ff_norm = ones(c, d)};
+    return !jot_error(c);
+}
+
+int
+llama_parameters(const Llama *m, jot_Var *list, int most)
+{
+    int n = 0;
+
+    if (most < 2 + LLAMA_WEIGHTS * (int)m->of.layers)
+        return 0;
+    list[n++] = m->table.data;
+    list[n++] = m->norm;
+    for (int64_t i = 0; i < m->of.layers; i++) {
+        const LlamaLayer *l = &m->layer[i];
+        jot_Var own[LLAMA_WEIGHTS] = {l->wq.data, l->wk.data, l->wv.data, l->wo.data, l->w1.data,
+                                      l->w2.data, l->w3.data, l->norm, l->ff_norm};
+        for (int k = 0; k < LLAMA_WEIGHTS; k++)
+            list[n++] = own[k];
+    }
+    return n;
+}
