@@ -412,6 +412,9 @@ typedef struct {
     bool causal;         /* row i sees columns 0 .. i + s - t: the last row all of them */
     double scale;        /* 0: 1 / sqrt(d) */
     double dropout;      /* of weights, as jot_dropout */
+    jot_Var lengths;     /* (b) integers, data: k and v have so many rows (s: of these at most), and
+                            s above means this number; what is behind them is not read where one
+                            kernel does it all, and must be numbers. No dropout; or none */
 } jot_Attention;         /* a row that sees nothing is NaN */
 JOT_API jot_Var jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how);
 /* x (..., t, d), d even: pair i turned by positions (integers; (t), or (..., t) that broadcasts to

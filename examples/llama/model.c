@@ -101,6 +101,8 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
 
     if (jot_ok(at->start)) {
         how.mask = cache_mask(m, at->start, t);
+        how.lengths = jot_minimum(jot_offset(at->start, (double)t),
+                                  jot_full_int(m->c, JOT_I64, JOT_SHAPE(), m->room));
         k = jot_swap(cache_update(l->keys, jot_swap(k, 2, 3), at->place, 3), 2, 3);
         v = cache_update(l->values, v, at->place, 2);
     }
