@@ -22,8 +22,10 @@ typedef struct {
     bool neighbours;        /* pairs that are turned are neighbours, else of two halves */
 } LlamaSizes;
 
-/* A matrix (out, in) as its file has it. Quantised: `data` (out, in / 32, 32) of i8, or of u8 with
- * two numbers of 4 bits each, (out, in / 32, 16); `scale` (out, in / 32) of f16. */
+/* A matrix (out, in) as its file has it: f32, f16 or bf16; or in blocks of 32 numbers along `in`,
+ * each of `data` times one `scale`, (out, in / 32) of f16. Q8_0: data (out, in) of i8. Q4_0: (out,
+ * in / 2) of u8, of each block the first 16 numbers in the low halves of 16 bytes and the others in
+ * the high ones, all 8 less than that. */
 typedef enum { LLAMA_PLAIN, LLAMA_Q8_0, LLAMA_Q4_0 } LlamaForm;
 typedef struct { LlamaForm form; jot_Var data, scale; } LlamaWeight;
 

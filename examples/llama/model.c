@@ -12,33 +12,87 @@
 
 /* ---- weights ---- */
 
-/* (out, in) of f32, unpacked where it is read */
+enum { BLOCK = 32, FEW = 8 }; /* weights of one scale; rows from which on a product packs its weights */
+
+/* (out, blocks, 16): of each byte the low half, or the high one, 0 to 15 */
+static void
+weight_halves(LlamaWeight w, jot_Var *low, jot_Var *high)
+{
+    int64_t blocks = jot_extent(w.scale, 1);
+    jot_Var bytes = jot_reshape(w.data, JOT_SHAPE(-1, blocks, BLOCK / 2));
+    jot_Var x = jot_cast(bytes, JOT_F32);
+
+    *high = jot_floor(jot_scale(x, 1.0 / 16));
+    *low = jot_sub(x, jot_scale(*high, 16));
+}
+
+/* (out, in) of f32 */
 static jot_Var
 weight_matrix(LlamaWeight w)
 {
-    jot_Var x = w.data, halves;
-    int64_t out, blocks;
+    jot_Var x, low, high, scale;
 
     if (w.form == LLAMA_PLAIN)
-        return jot_cast(x, JOT_F32);
-    out = jot_extent(w.scale, 0), blocks = jot_extent(w.scale, 1);
-    if (w.form == LLAMA_Q4_0) { /* low halves of the bytes, then high ones */
-        jot_Ints shape = JOT_SHAPE(out, blocks, 32);
-        halves = jot_reindex(x, shape, JOT_INDEX("i0", "i1", "i2 % 16"));
-        x = jot_reindex(jot_iota(x.ctx, JOT_U8, JOT_SHAPE(2), 0), shape, JOT_INDEX("i2 / 16"));
-        x = jot_bit_and(jot_shift_right(halves, jot_shift_left(x, jot_full_int(x.ctx, JOT_U8,
-                        JOT_SHAPE(), 2))), jot_full_int(x.ctx, JOT_U8, JOT_SHAPE(), 15));
-        x = jot_offset(jot_cast(x, JOT_F32), -8);
+        return jot_cast(w.data, JOT_F32);
+    scale = jot_unsqueeze(jot_cast(w.scale, JOT_F32), 2);
+    if (w.form == LLAMA_Q8_0) {
+        x = jot_reshape(w.data, JOT_SHAPE(-1, jot_extent(w.scale, 1), BLOCK));
+        x = jot_mul(jot_cast(x, JOT_F32), scale);
+    } else {
+        weight_halves(w, &low, &high);
+        x = jot_mul(jot_offset(jot_concat(JOT_VARS(low, high), 2), -8), scale);
     }
-    x = jot_mul(jot_cast(x, JOT_F32), jot_unsqueeze(jot_cast(w.scale, JOT_F32), 2));
-    return jot_reshape(x, JOT_SHAPE(out, blocks * 32));
+    return jot_reshape(x, JOT_SHAPE(jot_extent(w.scale, 0), -1));
 }
 
-/* x (.., in) times w: (.., out) */
+/* Sum over blocks and what is in them: x (rows, blocks, n), w (out, blocks, n) -> (rows, out) */
+static jot_Var
+weight_blocks(jot_Var x, jot_Var w)
+{
+    return jot_sum(jot_mul(jot_unsqueeze(x, 1), w), JOT_DIMS(2, 3));
+}
+
+/* Of 4 bits, x (rows, in). The 8 that every weight is less is left to a sum of its own. */
+static jot_Var
+weight_times_q4(jot_Var x, LlamaWeight w)
+{
+    int64_t rows = jot_extent(x, 0), blocks = jot_extent(w.scale, 1);
+    jot_Var scale = jot_cast(w.scale, JOT_F32), each = jot_unsqueeze(scale, 2), low, high, parts;
+    jot_Var half[2], whole = jot_reshape(x, JOT_SHAPE(rows, blocks, BLOCK));
+
+    weight_halves(w, &low, &high);
+    for (int k = 0; k < 2; k++)
+        half[k] = jot_narrow(whole, 2, k * BLOCK / 2, BLOCK / 2);
+    if (rows >= FEW) {
+        parts = weight_blocks(half[0], jot_mul(jot_offset(low, -8), each));
+        return jot_add(jot_stop_fuse(parts),
+                       weight_blocks(half[1], jot_mul(jot_offset(high, -8), each)));
+    }
+    parts = jot_add(jot_mul(jot_unsqueeze(half[0], 1), low), jot_mul(jot_unsqueeze(half[1], 1),
+                                                                     high));
+    whole = jot_stop_fuse(jot_sum(whole, JOT_DIMS(2)));
+    return jot_sub(jot_sum(jot_mul(parts, each), JOT_DIMS(2, 3)),
+                   jot_scale(jot_stop_fuse(jot_matmul(whole, jot_swap(scale, 0, 1))), 8));
+}
+
+/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. */
 static jot_Var
 weight_times(jot_Var x, LlamaWeight w)
 {
-    return jot_matmul(x, jot_swap(weight_matrix(w), 0, 1));
+    int64_t b = jot_extent(x, 0), t = jot_extent(x, 1), in = jot_extent(x, 2), blocks;
+    jot_Var y, each;
+
+    if (w.form == LLAMA_PLAIN)
+        return jot_matmul(x, jot_swap(jot_cast(w.data, JOT_F32), 0, 1));
+    blocks = jot_extent(w.scale, 1);
+    x = jot_reshape(x, JOT_SHAPE(b * t, in));
+    if (w.form == LLAMA_Q8_0) {
+        each = jot_unsqueeze(jot_cast(w.scale, JOT_F32), 2);
+        y = jot_cast(jot_reshape(w.data, JOT_SHAPE(-1, blocks, BLOCK)), JOT_F32);
+        y = weight_blocks(jot_reshape(x, JOT_SHAPE(b * t, blocks, BLOCK)), jot_mul(y, each));
+    } else
+        y = weight_times_q4(x, w);
+    return jot_reshape(y, JOT_SHAPE(b, t, -1));
 }
 
 /* ---- caches ---- */
@@ -144,8 +198,9 @@ llama_graph(Llama *m, const LlamaAt *at, bool last)
         x = jot_add(x, weight_times(n, l->w2));
     }
     if (last)
-        x = jot_squeeze(jot_slice_dim(x, 1, -1, JOT_END, 1), 1);
-    return jot_leave(m->c, weight_times(jot_rms_norm(x, m->norm, m->of.eps), m->out));
+        x = jot_slice_dim(x, 1, -1, JOT_END, 1);
+    x = weight_times(jot_rms_norm(x, m->norm, m->of.eps), m->out);
+    return jot_leave(m->c, last ? jot_squeeze(x, 1) : x);
 }
 
 jot_Var
@@ -177,18 +232,18 @@ static LlamaWeight
 drawn(jot_Ctx *c, int64_t out, int64_t in, jot_DType dtype, LlamaForm form)
 {
     LlamaWeight w = {.form = form};
-    jot_Ints shape = JOT_SHAPE(out, in), blocks = JOT_SHAPE(out, in / 32);
+    jot_Ints shape = JOT_SHAPE(out, in);
+    bool q8 = form == LLAMA_Q8_0;
     jot_Var x;
 
     jot_push(c);
     if (form == LLAMA_PLAIN)
         w.data = jot_param_of(jot_cast(jot_scale(jot_normal(c, JOT_F32, shape), 0.02), dtype));
     else {
-        shape = JOT_SHAPE(out, in / 32, form == LLAMA_Q8_0 ? 32 : 16);
-        x = jot_randint(c, form == LLAMA_Q8_0 ? JOT_I8 : JOT_U8, shape,
-                        form == LLAMA_Q8_0 ? -127 : 0, form == LLAMA_Q8_0 ? 128 : 256);
+        x = jot_randint(c, q8 ? JOT_I8 : JOT_U8, q8 ? shape : JOT_SHAPE(out, in / 2),
+                        q8 ? -127 : 0, q8 ? 128 : 256);
         w.data = jot_param_of(x);
-        w.scale = jot_param_of(jot_full(c, JOT_F16, blocks, form == LLAMA_Q8_0 ? 3e-4 : 4e-3));
+        w.scale = jot_param_of(jot_full(c, JOT_F16, JOT_SHAPE(out, in / BLOCK), q8 ? 3e-4 : 4e-3));
     }
     jot_run(c, JOT_NONE_VARS);
     jot_pop(c);
