@@ -97,7 +97,8 @@ weight_times(jot_Var x, LlamaWeight w)
 
 /* ---- caches ---- */
 
-/* A cache with value's tokens from each conversation's place on, assigned to it; dim: of tokens. */
+/* A cache with value's tokens from each conversation's place on, assigned to it; dim: of tokens. It
+ * is changed in place before it is read: what would be fused with its readers writes all of it. */
 static jot_Var
 cache_update(jot_Var cache, jot_Var value, jot_Var place, int dim)
 {
@@ -109,8 +110,9 @@ cache_update(jot_Var cache, jot_Var value, jot_Var place, int dim)
                                     JOT_VARS(place));
     jot_Var there = jot_reindex_ex(jot_cast(value, jot_dtype(cache)), jot_shape(cache), index,
                                    JOT_NONE_STRS, 0, JOT_VARS(place));
-    jot_assign(cache, jot_where(inside, there, cache));
-    return cache;
+    value = jot_stop_fuse(jot_where(inside, there, cache));
+    jot_assign(cache, value);
+    return value;
 }
 
 /* Which column c of the cache row i of a conversation sees: the token that lies there, q, is no
