@@ -91,6 +91,10 @@ $(B)/examples/14_llama: examples/14_llama.c $(LLAMA) examples/llama/llama.h $(B)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
+$(B)/tests/test_llama: tests/test_llama.c $(LLAMA) examples/llama/llama.h $(B)/libjot.a $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+
 # the networks' values against PyTorch's
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
                         $(wildcard tests/*.h tests/ref/*.h)
