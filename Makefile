@@ -6,7 +6,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
-#   data-libs      what programs that read data link with
+#   data-libs      what programs that read data or models link with
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored
 #   examples       build/examples/               docs        dumps and counts into docs/
@@ -29,25 +29,26 @@ endif
 ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function plan/trace
-HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c)
+HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
 NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c) backends/host/driver.c
 NO_TUNE = plan/tier/trial.c plan/tier/tune.c backends/files/tune.c
 NO_EXPORT = plan/function/export.c backends/files/export.c
 NO_DATA = $(wildcard data/*.c)
+NO_IO   = $(wildcard io/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
-LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
+LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h layer.h expr.h data.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h)
+NNHDR   = nn.h layer.h expr.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h io/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h))
 OBJ     = $(SRC:%.c=$(B)/%.o)
 LIBS    = -ldl -lpthread -lm
 has     = $(shell t=$$(mktemp -d); echo 'int main(void){return 0;}' >$$t/t.c; \
             $(CC) -include stdio.h -include $(1) $$t/t.c -o $$t/t $(2) 2>/dev/null && echo $(3) $(2); rm -rf $$t)
-# what data/ reads by libraries of others, where they are: looked for once
-DATALIBS = $(eval DATALIBS := $(call has,png.h,-lpng,-DJOT_PNG) $(call has,jpeglib.h,-ljpeg,-DJOT_JPEG) $(call has,zlib.h,-lz,-DJOT_ZLIB))$(DATALIBS)
+# what data/ and io/ read by libraries of others, where they are: looked for once
+DATALIBS = $(eval DATALIBS := $(call has,cjson/cJSON.h,-lcjson,-DJOT_CJSON) $(call has,png.h,-lpng,-DJOT_PNG) $(call has,jpeglib.h,-ljpeg,-DJOT_JPEG) $(call has,zlib.h,-lz,-DJOT_ZLIB))$(DATALIBS)
 TESTS   = $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/test_*.c))
 MODELS  = $(wildcard examples/models/*.c)
 COMMON  = $(wildcard examples/common/*.c)
@@ -57,9 +58,9 @@ all: $(B)/libjot.a
 
 # POSIX and dlopen in the hosted files
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
-$(NO_DATA:%.c=$(B)/%.o): WARN += $(filter -D%,$(DATALIBS))
+$(patsubst %.c,$(B)/%.o,$(NO_DATA) $(NO_IO)): WARN += $(filter -D%,$(DATALIBS))
 
-$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c)): $(NNHDR)
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c io/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
@@ -79,7 +80,7 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c,$<),$(DATALIBS)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_checkpoint.c,$<),$(DATALIBS)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
@@ -146,7 +147,7 @@ AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image forced gates integers ir pads stencil target types winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
-STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide
+STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
@@ -191,7 +192,7 @@ test-cuda:
 	else $(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda; fi
 run-cuda: $(TESTS) $(EXAMPLES)
 	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
-	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" \
+	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" "$(B)/tests/test_grid cuda" \
 	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
 	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
@@ -208,7 +209,7 @@ mutate:
 # would skip, without one. Left to make test-long are the programs whose time is their compilers' or the
 # interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
 NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
-          test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
+          test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
@@ -247,21 +248,21 @@ freestanding:
 layers:
 	@tools/layers.sh
 
-# what programs that read data link with
+# what programs that read data or models link with
 data-libs:
 	@echo $(filter -l%,$(DATALIBS))
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h
+$(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h io.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/; nn\.h, .*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h data.h | \
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; /^#include "layer/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h data.h io.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
-	  awk -v without="$(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA,JOT_$(x) $($(x)))" -f tools/amalgamate.awk $(ALLSRC); } > $@
+	  awk -v without="$(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,JOT_$(x) $($(x)))" -f tools/amalgamate.awk $(ALLSRC); } > $@
 
 # the one-file build, with every compiler at hand, and a program on it
 dist-check: dist

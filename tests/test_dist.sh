@@ -89,11 +89,11 @@ main(void)
     return !refuses(c, "opencl");
 }
 END
-all="-DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT -DJOT_NO_DATA"
+all="-DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT -DJOT_NO_DATA -DJOT_NO_IO"
 cc=$(command -v clang || command -v gcc) # gcc takes fifteen times as long to warn of nothing
 has() { printf '#include <stdio.h>\n#include <%s>\n' "$1" | $cc -E - >/dev/null 2>&1 && echo "$2"; }
-reads="$(has png.h -DJOT_PNG) $(has jpeglib.h -DJOT_JPEG) $(has zlib.h -DJOT_ZLIB)" # what data.h reads by others
-for less in -DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT -DJOT_NO_DATA -DJOT_NO_THREADS "$reads" "-DJOT_NO_HOST $all"; do
+reads="$(has png.h -DJOT_PNG) $(has jpeglib.h -DJOT_JPEG) $(has zlib.h -DJOT_ZLIB) $(has cjson/cJSON.h -DJOT_CJSON)" # what data.h and io.h read by others
+for less in -DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT -DJOT_NO_DATA -DJOT_NO_IO -DJOT_NO_THREADS "$reads" "-DJOT_NO_HOST $all"; do
     if $cc -std=c99 -Wall -Wextra -Wpedantic -fsyntax-only $less "$dir/jot.c" >"$dir/log_less" 2>&1 && [ ! -s "$dir/log_less" ]; then
         passed=$((passed + 1))
     else

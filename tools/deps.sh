@@ -13,6 +13,7 @@ ls /etc/OpenCL/vendors/*.icd >/dev/null 2>&1 || want="$want ocl-icd-libopencl1 p
 [ -e /usr/include/zlib.h ] || want="$want zlib1g-dev"
 [ -e /usr/include/png.h ] || want="$want libpng-dev"
 [ -e /usr/include/jpeglib.h ] || want="$want libjpeg-dev"
+[ -e /usr/include/cjson/cJSON.h ] || want="$want libcjson-dev"
 [ -z "$want" ] && exit 0
 if [ "${DEPS:-}" = skip ]; then
     echo "deps: not installed, as asked (DEPS=skip):$want"
