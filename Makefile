@@ -88,13 +88,13 @@ $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/lib
 
 # the language model has a folder of its own
 LLAMA   = $(wildcard examples/llama/*.c)
-$(B)/examples/14_llama: examples/14_llama.c $(LLAMA) examples/llama/llama.h $(B)/libjot.a
+$(B)/examples/14_llama: examples/14_llama.c $(LLAMA) $(wildcard examples/llama/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
-$(B)/tests/test_llama: tests/test_llama.c $(LLAMA) examples/llama/llama.h $(B)/libjot.a $(wildcard tests/*.h)
+$(B)/tests/test_llama: tests/test_llama.c $(LLAMA) $(wildcard examples/llama/*.h) $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
 
 # the networks' values against PyTorch's
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \

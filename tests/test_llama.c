@@ -1,10 +1,11 @@
 /* test_llama.c - the language model of examples/llama: its text, letter by letter, where the model
- * is there; logits of drawn weights of every form against a loop, in conversations side by side, in
- * pieces and one by one, over the end of a cache that lets go of the oldest; words; draws; files
- * that are cut off or lie; learning.
+ * is there, and as GGUF and safetensors; logits of drawn weights of every form against a loop, in
+ * conversations side by side, in pieces and one by one, over the end of a cache that lets go of the
+ * oldest; words; draws; files that are cut off or lie; learning.
  *
- * Guards: examples/llama/model.c, load.c, words.c, draw.c. */
+ * Guards: examples/llama/model.c, load.c, load_io.c, words.c, draw.c. */
 #include <unistd.h>
+#include "io.h"
 #include "examples/llama/llama.h"
 #include "tests/test.h"
 
@@ -272,50 +273,196 @@ test_logits(const char *backend, int many, int64_t last)
 
 /* ---- the model that is there ---- */
 
+/* What the likeliest tokens say, as long as what is expected. */
 static void
-test_text(void)
+says(const char *path, const char *words, const char *backend, char said[400])
 {
-    jot_Ctx *c = jot_open(NULL);
+    jot_Config config = {.backend = backend};
+    jot_Ctx *c = jot_open(&config);
     Llama m;
     LlamaWords w;
-    char why[200] = "", said[400] = "";
-    float logits[512];
-    int32_t token = 1, tokens[64];
+    char why[400] = "";
+    float two[ROWS][512];
+    int32_t token = 1;
     size_t n = 0;
 
-    if (access(numbers, R_OK)) {
-        SKIP("%s is not there", numbers);
-        jot_close(c);
-        return;
-    }
-    CHECK(llama_open(&m, &w, c, numbers, texts, why, sizeof why), "%s", why);
-    CHECK(llama_room(&m, ROWS, m.of.length, JOT_F32), "%s", jot_message(c));
-    jot_Func f = step_of(&m, 1);
-    for (int64_t at = 0; n < sizeof expected - 1 && at < 128; at++) {
+    said[0] = 0;
+    bool ok = llama_open(&m, &w, c, path, words, why, sizeof why)
+              && llama_room(&m, ROWS, m.of.length, JOT_F32);
+    CHECK(ok, "%s: %s%s", path, why, jot_message(c));
+    jot_Func f = ok ? step_of(&m, 1) : (jot_Func){0};
+    for (int64_t at = 0; ok && n < sizeof expected - 1 && at < 128; at++) {
         int32_t both[ROWS] = {token, token};
         int64_t where[ROWS] = {at, at};
-        float two[ROWS][512];
+        char piece[LLAMA_PIECE];
         if (!jot_call(f, JOT_INS(JOT_IN(both, sizeof both), JOT_IN(where, sizeof where),
                                  JOT_IN(where, sizeof where)), JOT_OUTS(JOT_OUT(two, sizeof two))))
             break;
-        memcpy(logits, two[1], sizeof logits);
-        int32_t next = llama_draw(&(LlamaDraw){0}, logits, 512);
-        char piece[LLAMA_PIECE];
+        int32_t next = llama_draw(&(LlamaDraw){0}, two[1], 512);
         int some = llama_piece(&w, token, next, piece);
         memcpy(said + n, piece, (size_t)some);
         n += (size_t)some;
         token = next;
     }
-    said[sizeof expected - 1] = 0;
-    CHECK(!strcmp(said, expected), "said \"%s\"; %s", said, jot_message(c));
-    int many = llama_encode(&w, "Once upon a time, Zo\xc3\xab", tokens, 64);
-    for (int i = 1, at = n = 0; i < many; i++, n += (size_t)at)
+    said[n < sizeof expected - 1 ? n : sizeof expected - 1] = 0;
+    CHECK(!strcmp(said, expected), "%s says \"%s\"; %s", path, said, jot_message(c));
+    llama_words_close(&w);
+    jot_close(c);
+}
+
+/* The text as tokens of the file's, and back. */
+static void
+round_trip(const char *path, const char *words, const char *text)
+{
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp"});
+    Llama m;
+    LlamaWords w;
+    char why[400] = "", said[400];
+    int32_t tokens[64];
+    size_t n = 0;
+
+    CHECK(llama_open(&m, &w, c, path, words, why, sizeof why), "%s", why);
+    int many = llama_encode(&w, text, tokens, 64);
+    for (int i = 1, at; i < many; i++, n += (size_t)at)
         at = llama_piece(&w, tokens[i - 1], tokens[i], said + n);
-    CHECK(many > 1 && many < 20 && n == 22 && !memcmp(said, "Once upon a time, Zo\xc3\xab", n),
-          "%d tokens, \"%.*s\"", many, (int)n, said);
+    CHECK(many > 1 && many < 20 && n == strlen(text) && !memcmp(said, text, n),
+          "%s: %d tokens, \"%.*s\"", path, many, (int)n, said);
     CHECK(llama_encode(&w, "too long", tokens, 3) == -1, "no room is said");
     llama_words_close(&w);
     jot_close(c);
+}
+
+/* ---- the same as other files ---- */
+
+enum { NAMED = 2 + LLAMA_WEIGHTS * 5 };
+
+static void
+put(jot_Named *to, const char *format, int layer, jot_Var x)
+{
+    snprintf(to->name, sizeof to->name, format, layer);
+    to->var = x;
+}
+
+/* Rows of turned pairs, of which neighbours become one of each half. */
+static jot_Var
+halves(const Llama *m, jot_Var w, int64_t heads)
+{
+    int64_t d = m->of.head_dim, in = m->of.dim;
+    jot_Var x = jot_reshape(w, JOT_SHAPE(heads, d / 2, 2, in));
+    return jot_reshape(jot_transpose(x, JOT_INTS(0, 2, 1, 3)), JOT_SHAPE(heads * d, in));
+}
+
+static int
+named(const Llama *m, bool gguf, jot_Named *to)
+{
+    static const char *const names[2][LLAMA_WEIGHTS] = {
+        {"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+         "mlp.gate_proj", "mlp.down_proj", "mlp.up_proj", "input_layernorm",
+         "post_attention_layernorm"},
+        {"attn_q", "attn_k", "attn_v", "attn_output", "ffn_gate", "ffn_down", "ffn_up",
+         "attn_norm", "ffn_norm"}};
+    int n = 0;
+
+    put(&to[n++], gguf ? "token_embd.weight" : "model.embed_tokens.weight", 0, m->table.data);
+    put(&to[n++], gguf ? "output_norm.weight" : "model.norm.weight", 0, m->norm);
+    for (int i = 0; i < (int)m->of.layers; i++) {
+        const LlamaLayer *l = &m->layer[i];
+        jot_Var own[LLAMA_WEIGHTS] = {l->wq.data, l->wk.data, l->wv.data, l->wo.data, l->w1.data,
+                                      l->w2.data, l->w3.data, l->norm, l->ff_norm};
+        for (int k = 0; k < LLAMA_WEIGHTS; k++) {
+            char format[100];
+            snprintf(format, sizeof format, gguf ? "blk.%%d.%s.weight" : "model.layers.%%d.%s.weight",
+                     names[gguf][k]);
+            put(&to[n++], format, i, gguf || k > 1 ? own[k]
+                                     : halves(m, own[k], k ? m->of.kv_heads : m->of.heads));
+        }
+    }
+    return n;
+}
+
+static jot_Meta
+meta_int(const char *key, const int64_t *v)
+{
+    return (jot_Meta){.key = key, .kind = JOT_META_INT, .count = 1, .ints = v};
+}
+
+/* As GGUF, with its words; its weights of f32 or in blocks. */
+static bool
+write_gguf(const Llama *m, const LlamaWords *w, const char *path, bool q8)
+{
+    static jot_Text texts[512];
+    static double scores[512], eps = 1e-5;
+    static const jot_Text llama = {"llama", 5};
+    static jot_Named list[NAMED];
+    const LlamaSizes *of = &m->of;
+    int n = named(m, true, list);
+
+    for (int i = 0; i < 512; i++) {
+        texts[i] = (jot_Text){w->token[i].text, (size_t)w->token[i].nbytes};
+        scores[i] = (double)w->token[i].score;
+    }
+    jot_Meta meta[] = {
+        {.key = "general.architecture", .kind = JOT_META_TEXT, .count = 1, .texts = &llama},
+        meta_int("llama.embedding_length", &of->dim), meta_int("llama.block_count", &of->layers),
+        meta_int("llama.feed_forward_length", &of->hidden),
+        meta_int("llama.attention.head_count", &of->heads),
+        meta_int("llama.attention.head_count_kv", &of->kv_heads),
+        meta_int("llama.context_length", &of->length),
+        {.key = "llama.attention.layer_norm_rms_epsilon", .kind = JOT_META_FLOAT, .count = 1,
+         .floats = &eps},
+        {.key = "tokenizer.ggml.tokens", .kind = JOT_META_TEXT, .list = true, .count = 512,
+         .texts = texts},
+        {.key = "tokenizer.ggml.scores", .kind = JOT_META_FLOAT, .list = true, .count = 512,
+         .floats = scores}};
+    jot_Writing how = {.format = "gguf", .meta = meta, .metas = 10, .q8_0 = q8};
+    return jot_file_write(m->c, path, list, n, &how);
+}
+
+static bool
+write_safetensors(const Llama *m, const char *path, const char *config)
+{
+    static jot_Named list[NAMED];
+    FILE *f = fopen(config, "w");
+    int n = named(m, false, list);
+
+    if (!f)
+        return false;
+    fprintf(f, "{\"hidden_size\": 64, \"intermediate_size\": 172, \"num_hidden_layers\": 5,\n"
+            " \"num_attention_heads\": 8, \"num_key_value_heads\": 4, \"vocab_size\": 512,\n"
+            " \"max_position_embeddings\": 512, \"rms_norm_eps\": 1e-05}\n");
+    return fclose(f) == 0 && jot_file_write(m->c, path, list, n, NULL);
+}
+
+static void
+test_text(void)
+{
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp"});
+    char said[400], why[400] = "", dir[] = "/tmp/jot_llama_XXXXXX", path[80], config[80];
+    char gguf[80], q8[80];
+    Llama m;
+    LlamaWords w;
+
+    if (access(numbers, R_OK) || !mkdtemp(dir)) {
+        SKIP("%s is not there", numbers);
+        jot_close(c);
+        return;
+    }
+    says(numbers, texts, NULL, said);
+    round_trip(numbers, texts, "Once upon a time, Zo\xc3\xab");
+    snprintf(path, sizeof path, "%s/model.safetensors", dir);
+    snprintf(gguf, sizeof gguf, "%s/model.gguf", dir);
+    snprintf(q8, sizeof q8, "%s/model_q8.gguf", dir);
+    snprintf(config, sizeof config, "%s/config.json", dir);
+    CHECK(llama_open(&m, &w, c, numbers, texts, why, sizeof why) && write_gguf(&m, &w, gguf, false)
+          && write_gguf(&m, &w, q8, true) && write_safetensors(&m, path, config), "%s%s", why,
+          jot_message(c));
+    says(gguf, NULL, NULL, said);
+    says(path, gguf, NULL, said);
+    says(q8, NULL, NULL, said);
+    round_trip(q8, NULL, "Once upon a time, Zo\xc3\xab");
+    llama_words_close(&w);
+    jot_close(c);
+    remove(gguf), remove(q8), remove(path), remove(config), remove(dir);
 }
 
 /* A file of so many bytes of the model, with one of its sizes changed. */

@@ -64,6 +64,7 @@ jot_Var llama_loss(Llama *m, jot_Var tokens, int64_t t);
 
 /* ---- words ---- */
 
+#define LLAMA_NEVER -1e29f /* scores no higher than this are of what is no pair */
 typedef struct { const char *text; int32_t nbytes; float score; } LlamaToken;
 typedef struct {
     LlamaToken *token;
@@ -86,7 +87,8 @@ int32_t llama_draw(LlamaDraw *d, float *logits, int n); /* logits are changed */
 
 /* ---- files ---- */
 
-/* llama2.c's .bin with its words beside it, else what the file says it is. false: what is wrong. */
+/* GGUF, with its words; safetensors, with config.json beside it; llama2.c's .bin. words: llama2.c's
+ * file of words, or a GGUF's; NULL: the model's own. false: what is wrong. */
 bool llama_open(Llama *m, LlamaWords *w, jot_Ctx *c, const char *path, const char *words,
                 char *why, size_t why_nbytes);
 

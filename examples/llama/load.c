@@ -8,13 +8,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "llama.h"
+#include "load.h"
 
-typedef struct { char *p; size_t n, at; const char *path; char *why; size_t room; } LoadFile;
-
-static bool load_no(LoadFile *f, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static bool
-load_no(LoadFile *f, const char *format, ...)
+bool
+load_no(Load *f, const char *format, ...)
 {
     va_list args;
     int n = snprintf(f->why, f->room, "%s: ", f->path);
@@ -26,12 +23,14 @@ load_no(LoadFile *f, const char *format, ...)
     return false;
 }
 
-static bool
-load_open(LoadFile *f)
+bool
+load_open(Load *f)
 {
-    FILE *in = fopen(f->path, "rb");
     long size = -1;
+    FILE *in;
 
+    errno = 0;
+    in = fopen(f->path, "rb");
     if (in && !fseek(in, 0, SEEK_END) && (size = ftell(in)) >= 0 && !fseek(in, 0, SEEK_SET)
         && (f->p = malloc((size_t)size + 1)) != NULL)
         f->n = fread(f->p, 1, (size_t)size, in);
@@ -46,7 +45,7 @@ load_open(LoadFile *f)
 
 /* The next nbytes of the file; NULL: it ends before, as is said. */
 static const void *
-load_take(LoadFile *f, size_t nbytes, const char *what)
+load_take(Load *f, size_t nbytes, const char *what)
 {
     const char *p = f->p + f->at;
 
@@ -62,7 +61,7 @@ load_take(LoadFile *f, size_t nbytes, const char *what)
 
 /* `count` matrices, one a layer, into the weights at `to`, which are `apart` bytes apart. */
 static bool
-load_matrices(LoadFile *f, jot_Ctx *c, const char *what, int64_t count, int64_t out, int64_t in,
+load_matrices(Load *f, jot_Ctx *c, const char *what, int64_t count, int64_t out, int64_t in,
               void *to, size_t apart)
 {
     for (int64_t i = 0; i < count; i++) {
@@ -81,7 +80,7 @@ load_matrices(LoadFile *f, jot_Ctx *c, const char *what, int64_t count, int64_t 
 }
 
 static bool
-load_sizes(LoadFile *f, LlamaSizes *of, bool *tied)
+load_sizes(Load *f, LlamaSizes *of, bool *tied)
 {
     const void *p = load_take(f, 7 * sizeof(int32_t), "sizes");
     int32_t v[7];
@@ -105,7 +104,7 @@ load_sizes(LoadFile *f, LlamaSizes *of, bool *tied)
 }
 
 static bool
-load_numbers(LoadFile *f, Llama *m)
+load_numbers(Load *f, Llama *m)
 {
     LlamaSizes *of = &m->of;
     LlamaLayer *l = m->layer;
@@ -135,7 +134,7 @@ load_numbers(LoadFile *f, Llama *m)
 /* ---- words ---- */
 
 static bool
-load_words(LoadFile *f, LlamaWords *w, int64_t vocab)
+load_words(Load *f, LlamaWords *w, int64_t vocab)
 {
     if (!load_take(f, sizeof(int32_t), "longest token"))
         return false;
@@ -160,17 +159,32 @@ load_words(LoadFile *f, LlamaWords *w, int64_t vocab)
     return (w->token && llama_words_sort(w)) || load_no(f, "no memory for %d tokens", (int)w->n);
 }
 
+/* GGUF's and safetensors' first bytes: "GGUF", and a length behind which a { comes. */
+static bool
+load_is_io(const Load *f)
+{
+    unsigned char p[9] = {0};
+    FILE *in = fopen(f->path, "rb");
+    size_t n = in ? fread(p, 1, sizeof p, in) : 0;
+
+    if (in)
+        fclose(in);
+    return n == sizeof p && (!memcmp(p, "GGUF", 4) || p[8] == '{');
+}
+
 bool
 llama_open(Llama *m, LlamaWords *w, jot_Ctx *c, const char *path, const char *words, char *why,
            size_t why_nbytes)
 {
-    LoadFile f = {.path = path, .why = why, .room = why_nbytes}, g = f;
+    Load f = {.path = path, .why = why, .room = why_nbytes}, g = f;
     bool ok;
 
     *m = (Llama){.c = c};
     *w = (LlamaWords){0};
-    g.path = words;
-    ok = load_open(&f) && load_numbers(&f, m) && load_open(&g) && load_words(&g, w, m->of.vocab);
+    g.path = words ? words : path;
+    ok = load_is_io(&f) ? load_io(&f, m) : load_open(&f) && load_numbers(&f, m);
+    ok = ok && (load_is_io(&g) ? load_io_words(&g, w, m->of.vocab)
+                               : load_open(&g) && load_words(&g, w, m->of.vocab));
     free(f.p);
     free(g.p);
     if (ok && jot_error(c))

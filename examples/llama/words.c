@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "llama.h"
+#include "load.h"
 
 static int
 text_order(const LlamaToken *t, const char *text, size_t n)
@@ -19,8 +19,8 @@ text_order(const LlamaToken *t, const char *text, size_t n)
 }
 
 /* The token of this text; -1: none is. */
-static int32_t
-words_find(const LlamaWords *w, const char *text, size_t n)
+int32_t
+llama_words_find(const LlamaWords *w, const char *text, size_t n)
 {
     int32_t from = 0, to = w->n;
 
@@ -116,12 +116,13 @@ words_characters(const LlamaWords *w, const char *text, size_t nbytes, int32_t *
         for (step = 1; at + step < nbytes && w->space && (text[at + step] & 0xc0) == 0x80
                        && step < 4; step++)
             ;
-        k = words_find(w, text + at, step);
+        k = llama_words_find(w, text + at, step);
         for (size_t i = 0; i < (k < 0 ? step : 1); i++) {
             snprintf(byte, sizeof byte, "<0x%02X>", (unsigned char)text[at + i]);
             if (n == most)
                 return -1;
-            tokens[n++] = k >= 0 ? k : words_find(w, byte, 6) >= 0 ? words_find(w, byte, 6) : 0;
+            tokens[n++] = k >= 0 ? k : llama_words_find(w, byte, 6);
+            tokens[n - 1] = tokens[n - 1] < 0 ? 0 : tokens[n - 1];
         }
     }
     return n;
@@ -143,8 +144,9 @@ words_join(const LlamaWords *w, int32_t *tokens, int from, int n)
                 continue;
             memcpy(both, a->text, (size_t)a->nbytes);
             memcpy(both + a->nbytes, b->text, (size_t)b->nbytes);
-            k = words_find(w, both, (size_t)(a->nbytes + b->nbytes));
-            if (k >= 0 && (best < 0 || w->token[k].score > w->token[best].score))
+            k = llama_words_find(w, both, (size_t)(a->nbytes + b->nbytes));
+            float score = k < 0 ? LLAMA_NEVER : w->token[k].score;
+            if (score > LLAMA_NEVER && (best < 0 || score > w->token[best].score))
                 best = k, at = i;
         }
         if (best < 0)
