@@ -51,6 +51,9 @@ bool llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype);
 /* All that an optimiser changes, into list, which has room for `most`: how many there are. */
 int llama_parameters(const Llama *m, jot_Var *list, int most);
 
+/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. */
+jot_Var llama_times(jot_Var x, LlamaWeight w);
+
 /* What changes from call to call of one compiled function. */
 typedef struct {
     jot_Var tokens; /* (rows, t) i32 */

@@ -75,9 +75,8 @@ weight_times_q4(jot_Var x, LlamaWeight w)
                    jot_scale(jot_stop_fuse(jot_matmul(whole, jot_swap(scale, 0, 1))), 8));
 }
 
-/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. */
-static jot_Var
-weight_times(jot_Var x, LlamaWeight w)
+jot_Var
+llama_times(jot_Var x, LlamaWeight w)
 {
     int64_t b = jot_extent(x, 0), t = jot_extent(x, 1), in = jot_extent(x, 2), blocks;
     jot_Var y, each;
@@ -151,9 +150,9 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
 {
     int64_t b = jot_extent(x, 0), t = jot_extent(x, 1);
     jot_Attention how = {.causal = !jot_ok(at->start)};
-    jot_Var q = heads_of(m, weight_times(x, l->wq), m->of.heads, positions);
-    jot_Var k = heads_of(m, weight_times(x, l->wk), m->of.kv_heads, positions);
-    jot_Var v = heads_of(m, weight_times(x, l->wv), m->of.kv_heads, jot_none());
+    jot_Var q = heads_of(m, llama_times(x, l->wq), m->of.heads, positions);
+    jot_Var k = heads_of(m, llama_times(x, l->wk), m->of.kv_heads, positions);
+    jot_Var v = heads_of(m, llama_times(x, l->wv), m->of.kv_heads, jot_none());
 
     if (jot_ok(at->start)) {
         how.mask = cache_mask(m, at->start, t);
@@ -163,7 +162,7 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
         v = cache_update(l->values, v, at->place, 2);
     }
     x = jot_transpose(jot_attention(q, k, v, &how), JOT_INTS(0, 2, 1, 3));
-    return weight_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo);
+    return llama_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo);
 }
 
 /* Rows of the table. */
@@ -196,12 +195,12 @@ llama_graph(Llama *m, const LlamaAt *at, bool last)
         n = jot_rms_norm(x, l->norm, m->of.eps);
         x = jot_add(x, attend(m, l, n, at, positions));
         n = jot_rms_norm(x, l->ff_norm, m->of.eps);
-        n = jot_mul(jot_silu(weight_times(n, l->w1)), weight_times(n, l->w3));
-        x = jot_add(x, weight_times(n, l->w2));
+        n = jot_mul(jot_silu(llama_times(n, l->w1)), llama_times(n, l->w3));
+        x = jot_add(x, llama_times(n, l->w2));
     }
     if (last)
         x = jot_slice_dim(x, 1, -1, JOT_END, 1);
-    x = weight_times(jot_rms_norm(x, m->norm, m->of.eps), m->out);
+    x = llama_times(jot_rms_norm(x, m->norm, m->of.eps), m->out);
     return jot_leave(m->c, last ? jot_squeeze(x, 1) : x);
 }
 
