@@ -66,7 +66,7 @@ rows_axis(const Kernel *k, const bool *used, uint32_t sum, int inner, const Targ
 }
 
 static bool
-rows_write(Sched *s, Kernel *k, uint32_t sum, int inner, int rows, int64_t wide)
+rows_write(Sched *s, Kernel *k, uint32_t sum, int inner, int rows, int64_t wide, bool fma)
 {
     Writer w;
     jot_write_open(&w, s, k, 1);
@@ -77,6 +77,7 @@ rows_write(Sched *s, Kernel *k, uint32_t sum, int inner, int rows, int64_t wide)
     jot_write_axis(&w, 'k', inner);
     jot_write_number(&w, 'R', ROWS_AT_ONCE);
     jot_write_number(&w, 'L', wide);
+    s->fma = fma;
     jot_write_lines(&w, "%$s: $o:1p $r:$Rp | $b:1 $k:$L $r:1u $k:1l; next 1\n"
                         "!*: $o:1p $r:$Rp $r:1u\n");
     return jot_write_done(&w);
@@ -108,7 +109,7 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
-    if (!rows_write(s, k, sum, inner, rows, wide))
+    if (!rows_write(s, k, sum, inner, rows, wide, target->fma))
         return false;
     if (jot_sched_verify(s, NULL))
         return true;
