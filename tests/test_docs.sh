@@ -147,6 +147,18 @@ case $(tail -n 1 "$dir/data.out") in
 *) cat "$dir/data.out"; bad "docs/data.md: its program" ;;
 esac
 
+# docs/llm.md: its program; the cache's row is written and read
+{
+    printf '#include <stdio.h>\n#include "nn.h"\nint main(void) { jot_Ctx *c = jot_open(NULL);\n'
+    sed -n '/^```c/,/^```/p' docs/llm.md | sed '/^```/d'
+    printf 'static float one[512], two[256], out[512]; for (int i = 0; i < 512; i++) one[i] = two[i %% 256] = 1;\n'
+    printf 'int64_t n = 8, to[4] = {0, 0, 0, 7}, down[4] = {0, 0, 7, 0};\n'
+    printf 'jot_call(step, JOT_INS(JOT_IN(one, 2048), JOT_IN(two, 1024), JOT_IN(two, 1024), JOT_IN(to, 32), JOT_IN(down, 32), JOT_IN(&n, 8)), JOT_OUTS(JOT_OUT(out, 2048)));\n'
+    printf 'printf("%%s%%.3f %%g\\n", jot_message(c), (double)out[5], jot_item(jot_sum(z, JOT_ALL_DIMS))); jot_close(c); return 0; }\n'
+} >"$dir/llm.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/llm.c" -o "$dir/llm" "$b/libjot.a" -ldl -lpthread -lm &&
+    [ "$(JOT_BACKEND=interp "$dir/llm")" = "0.998 0" ] && ok || bad "docs/llm.md: its program"
+
 # docs/guide.md: its program, of which pieces that begin with a static function stand outside of main, prints what the page says
 {
     printf '#include <stdio.h>\n#include "layer.h"\n#include "expr.h"\n'

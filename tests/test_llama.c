@@ -3,7 +3,8 @@
  * conversations side by side, in pieces and one by one, over the end of a cache that lets go of the
  * oldest; words; draws; files that are cut off or lie; learning.
  *
- * Guards: examples/llama/model.c, load.c, load_io.c, words.c, draw.c. */
+ * Guards: examples/llama/model.c, examples/llama/load.c, examples/llama/load_io.c,
+ * examples/llama/words.c, examples/llama/draw.c. */
 #include <unistd.h>
 #include "io.h"
 #include "examples/llama/llama.h"
