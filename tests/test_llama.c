@@ -7,7 +7,7 @@
  * examples/llama/words.c, examples/llama/draw.c. */
 #include <unistd.h>
 #include "io.h"
-#include "examples/llama/llama.h"
+#include "examples/llama/load.h"
 #include "tests/test.h"
 
 static const char numbers[] = "../shared/models/tinystories/stories260K.bin";
@@ -512,6 +512,45 @@ test_files(void)
     CHECK(opens(-1, 0, -1, why), "%s", why);
 }
 
+/* Words of GPT-2's kind: bytes as characters, pairs by rank, words that do not join each other. */
+static void
+test_merges(void)
+{
+    static const jot_Text tokens[] = {{"a", 1}, {"b", 1}, {"\xc4\xa0", 2}, {"ab", 2},
+                                      {"\xc4\xa0" "ab", 4}, {"aba", 3}, {"<s>", 3}};
+    static const jot_Text merges[] = {{"a b", 3}, {"\xc4\xa0 ab", 5}};
+    static const int64_t bos = 6;
+    static const int32_t want[] = {6, 3, 0, 4, 4};
+    char path[] = "/tmp/jot_llama_XXXXXX", why[200] = "";
+    int file = mkstemp(path);
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp"});
+    jot_Named one = {"x", jot_zeros(c, JOT_F32, JOT_SHAPE(1))};
+    jot_Meta meta[] = {
+        {.key = "tokenizer.ggml.tokens", .kind = JOT_META_TEXT, .list = true, .count = 7,
+         .texts = tokens},
+        {.key = "tokenizer.ggml.merges", .kind = JOT_META_TEXT, .list = true, .count = 2,
+         .texts = merges},
+        meta_int("tokenizer.ggml.bos_token_id", &bos)};
+    Load load = {.path = path, .why = why, .room = sizeof why};
+    LlamaWords w = {0};
+    int32_t got[16];
+    char piece[LLAMA_PIECE];
+
+    CHECK(file >= 0 && jot_file_write(c, path, &one, 1, &(jot_Writing){
+              .format = "gguf", .meta = meta, .metas = 3}) && load_io_words(&load, &w, 7), "%s%s",
+          why, jot_message(c));
+    int n = llama_encode(&w, "aba ab ab", got, 16);
+    CHECK(n == 5 && !memcmp(got, want, sizeof want), "%d tokens: %d %d %d %d", n, got[1], got[2],
+          got[3], got[4]);
+    CHECK(llama_piece(&w, 3, 4, piece) == 3 && !memcmp(piece, " ab", 3), "a space is one");
+    llama_words_close(&w);
+    CHECK(!load_io_words(&load, &w, 8) && strstr(why, "8 texts asked, 7 found"), "%s", why);
+    llama_words_close(&w);
+    jot_close(c);
+    close(file);
+    remove(path);
+}
+
 /* ---- draws, learning ---- */
 
 static void
@@ -585,6 +624,7 @@ main(int argc, char **argv)
     if (argc < 2) {
         test_text();
         test_files();
+        test_merges();
         test_draws();
         test_learning();
     }
