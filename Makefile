@@ -80,7 +80,7 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_checkpoint.c,$<),$(DATALIBS)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c,$<),$(DATALIBS)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
@@ -179,7 +179,7 @@ run-long: $(TESTS) $(EXAMPLES)
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
-	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
+	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \

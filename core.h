@@ -1,4 +1,4 @@
-/* core.h - jot's public interface; nn.h, layer.h, expr.h, data.h, composed on it, have more.
+/* core.h - jot's public interface; nn.h, layer.h, expr.h, data.h, io.h, composed on it, have more.
  *
  * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
  * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,

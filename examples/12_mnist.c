@@ -5,8 +5,10 @@
  *
  *     files -> source -> loader (shuffled, on a thread) -> step: u8 -> changed -> network -> AdamW
  *
- *     12_mnist [FOLDER | --quick [f16 | bf16]]    MNIST's four files, gzip or not; default
- *                                                 ../shared/data/mnist
+ *     12_mnist [FOLDER | --quick [f32 | f16 | bf16 [STEPS]]]
+ *
+ * FOLDER: of MNIST's four files, gzip or not; default ../shared/data/mnist. STEPS: a folder that
+ * keeps the state after each epoch; a run that was stopped goes on from there.
  *
  * Where they are not, and with --quick, it learns digits that it draws itself (common/digits.c).
  * The step is compiled once and called on the loader's memory; what is drawn is drawn in each call.
@@ -20,7 +22,7 @@
 #include <unistd.h>
 #include "common/digits.h"
 #include "data.h"
-#include "layer.h"
+#include "io.h"
 
 enum { BATCH = 64, SIDE = DIGIT_SIDE, TEST = 1000 };
 
@@ -103,28 +105,41 @@ step_of(jot_Ctx *c, jot_Net m, jot_Trainer *t, int n)
     return f;
 }
 
+/* steps: where checkpoints are, or NULL. */
 static void
-train(jot_Ctx *c, jot_Net m, jot_Loader *l, int epochs, jot_Curves *curves)
+train(jot_Ctx *c, jot_Net m, const jot_Source *own, int epochs, const char *steps,
+      jot_Curves *curves)
 {
     jot_Trainer t;
     jot_Func step = step_of(c, m, &t, BATCH);
+    int first = steps ? (int)jot_checkpoint_load(m, t, steps) + 1 : 0; /* the epoch behind it */
+    jot_Loader *l = jot_loader_open(c, own, &(jot_Loading){
+        .batch = BATCH, .last = JOT_LAST_DROPPED, .shuffle = true, .seed = 1, .epoch = first});
     jot_Progress progress = {.epochs = epochs, .steps = jot_loader_steps(l)};
     const jot_Batch *b;
     float loss;
 
     jot_net_print(m);
-    for (int epoch = 0; epoch < epochs; epoch++)
+    for (int epoch = first; epoch < epochs && !jot_error(c); epoch++) {
         while ((b = jot_loader_next(l))) {
             int64_t at = epoch * progress.steps + b->step, all = epochs * progress.steps;
             jot_trainer_lr(t, jot_lr_one_cycle(6e-3, at, all, 0.2, 0.1, 0.01));
             if (!jot_call(step, JOT_INS(jot_batch_in(b, 0), jot_batch_in(b, 1)),
                           JOT_OUTS(JOT_OUT(&loss, sizeof loss))))
-                return;
+                break;
             jot_progress(&progress, epoch, b->step, "loss", (double)loss);
             jot_curves_add(curves, "loss", (double)at, (double)loss);
         }
+        if (steps && !jot_error(c))
+            jot_checkpoint_save(m, t, steps, epoch, 2);
+    }
     jot_progress_end(&progress);
     jot_trainer_swap(t); /* averages in the place of parameters */
+    const jot_Waits *w = jot_loader_waits(l);
+    if (w->batches)
+        printf("waited for %lld of %lld batches, %.2f %% of the time\n", (long long)w->waits,
+               (long long)w->batches, 100 * w->wait_seconds / w->seconds);
+    jot_loader_close(l);
 }
 
 static void
@@ -149,17 +164,15 @@ main(int argc, char **argv)
     jot_Ctx *c = jot_open(NULL);
     jot_Source *own = source_of(c, quick ? NULL : folder, "train", 40 * BATCH);
     jot_Source *other = source_of(c, quick ? NULL : folder, "t10k", TEST);
-    jot_Loader *l = jot_loader_open(c, own, &(jot_Loading){
-        .batch = BATCH, .last = JOT_LAST_DROPPED, .shuffle = true, .seed = 1});
     jot_Loader *test = jot_loader_open(c, other, &(jot_Loading){.batch = TEST});
     jot_Curves *curves = jot_curves_open(c);
     jot_Net m = jot_net(c, JOT_F32);
 
     if (argc > 2)
-        jot_net_compute(m, strcmp(argv[2], "f16") ? JOT_BF16 : JOT_F16);
-    if (l && test)
-        train(c, m, l, 2, curves);
-    const jot_Waits *w = jot_loader_waits(l);
+        jot_net_compute(m, !strcmp(argv[2], "f32") ? JOT_F32 : strcmp(argv[2], "f16") ? JOT_BF16
+                                                                                    : JOT_F16);
+    if (own && test)
+        train(c, m, own, 2, argc > 3 ? argv[3] : NULL, curves);
     if (!jot_error(c))
         evaluate(c, m, test, TEST);
     mkdir("out", 0777);
@@ -169,11 +182,9 @@ main(int argc, char **argv)
     if (jot_error(c))
         fprintf(stderr, "failed: %s\n", jot_message(c));
     else
-        printf("waited for %lld of %lld batches, %.2f %% of the time; out/mnist.svg\n",
-               (long long)w->waits, (long long)w->batches, 100 * w->wait_seconds / w->seconds);
+        printf("out/mnist.svg\n");
     int failed = jot_error(c) != JOT_OK;
     jot_curves_close(curves);
-    jot_loader_close(l);
     jot_loader_close(test);
     jot_source_free(own);
     jot_source_free(other);

@@ -199,6 +199,21 @@ save_named(jot_Ctx *ctx, const jot_Named *named, int n, const char *path, int64_
     return jot_file_write(ctx, path, named, n, &how);
 }
 
+/* Makes it, if it is not there; a new one is synced with the folder that it is in. */
+static bool
+save_folder(jot_Ctx *ctx, const char *folder)
+{
+    char *path = malloc(strlen(folder) + 1);
+    bool made = path && !mkdir(folder, 0777), fine = made || (path && errno == EEXIST);
+
+    if (!fine)
+        jot_raise(ctx, path ? JOT_EIO : JOT_EMEM, "%s: %s", folder, strerror(errno));
+    if (made)
+        io_sync_folder(strcpy(path, folder));
+    free(path);
+    return fine;
+}
+
 /* All but the step that was saved now and the newest keep - 1 others go. */
 static void
 save_prune(const Steps *s, const char *folder, int64_t step, int keep)
@@ -227,12 +242,8 @@ jot_checkpoint_save(jot_Net net, jot_Trainer trainer, const char *folder, int64_
     bool fine = n > 0 && named;
     if (!named)
         jot_raise(ctx, JOT_EMEM, "checkpoint_save: no memory for %d tensors", n);
-    fine = fine && jot_net_state(net, trainer, named, n) == n;
-    if (fine && mkdir(folder, 0777) && errno != EEXIST) {
-        jot_raise(ctx, JOT_EIO, "%s: %s", folder, strerror(errno));
-        fine = false;
-    }
-    fine = fine && steps_list(ctx, folder, true, &s)
+    fine = fine && jot_net_state(net, trainer, named, n) == n && save_folder(ctx, folder)
+        && steps_list(ctx, folder, true, &s)
         && save_named(ctx, named, n, steps_step(&s, folder, step), step);
     if (fine)
         save_prune(&s, folder, step, keep ? keep : CHECKPOINT_KEEP);
@@ -246,7 +257,7 @@ jot_checkpoint_save(jot_Net net, jot_Trainer trainer, const char *folder, int64_
 
 /* Whether it is what was saved; if not, file->message or `why` says so. */
 static bool
-load_whole(const jot_File *file, int64_t step, const char **why)
+checkpoint_whole(const jot_File *file, int64_t step, const char **why)
 {
     jot_Text number = jot_meta_text(file, "jot.step"), check = jot_meta_text(file, "jot.checksum");
     char is[24];
@@ -265,7 +276,7 @@ load_whole(const jot_File *file, int64_t step, const char **why)
 
 /* "PATH: why", kept, and told through the log hook. */
 static void
-load_tell(jot_Ctx *ctx, const char *path, const char *why, char to[LOAD_TOLD])
+checkpoint_tell(jot_Ctx *ctx, const char *path, const char *why, char to[LOAD_TOLD])
 {
     bool named = !strncmp(why, path, strlen(path));
     char line[LOAD_TOLD + 40];
@@ -291,9 +302,9 @@ jot_checkpoint_load(jot_Net net, jot_Trainer trainer, const char *folder)
     for (size_t k = 0; fine && !whole && k < s.n; k++) {
         const char *path = steps_step(&s, folder, s.step[k]), *why;
         jot_File *file = jot_file_open(path);
-        whole = load_whole(file, s.step[k], &why);
+        whole = checkpoint_whole(file, s.step[k], &why);
         if (!whole)
-            load_tell(ctx, path, why, told);
+            checkpoint_tell(ctx, path, why, told);
         else if ((io_of(file)->copies = true) && jot_file_restore(net, trainer, file, ""))
             found = s.step[k];
         jot_file_close(file);

@@ -188,7 +188,7 @@ add_fail(IoFile *f, const jot_Stored *t, const char *what, uint64_t asked, uint6
 
 /* The bytes up to the end of the last element that is reached; false: beyond all sizes. */
 static bool
-add_reach(const jot_Stored *t, const IoLying *l, size_t *reach)
+add_reach(const jot_Stored *t, const IoLayout *l, size_t *reach)
 {
     size_t last = 0, most = (size_t)PTRDIFF_MAX / 16;
 
@@ -203,7 +203,7 @@ add_reach(const jot_Stored *t, const IoLying *l, size_t *reach)
 }
 
 static bool
-add_sizes(IoFile *f, const jot_Stored *t, const IoLying *l)
+add_sizes(IoFile *f, const jot_Stored *t, const IoLayout *l)
 {
     size_t want = 0, reach = 0;
     int64_t row = t->rank ? t->shape[t->rank - 1] : 1;
@@ -227,13 +227,10 @@ add_sizes(IoFile *f, const jot_Stored *t, const IoLying *l)
 }
 
 static bool
-add_checked(IoFile *f, const jot_Stored *t, const IoLying *l)
+add_checked(IoFile *f, const jot_Stored *t, const IoLayout *l)
 {
     size_t n = f->bytes.n;
 
-    if (t->rank < 0 || t->rank > JOT_MAX_RANK)
-        return io_fail(f, JOT_ESHAPE, "tensor %.60s: a rank of at most %d asked, %d found", t->name,
-                       JOT_MAX_RANK, t->rank);
     for (int d = 0; d < t->rank; d++)
         if (t->shape[d] < 0)
             return io_fail(f, JOT_ESHAPE, "tensor %.60s: extent %d is %lld", t->name, d,
@@ -245,24 +242,24 @@ add_checked(IoFile *f, const jot_Stored *t, const IoLying *l)
 }
 
 bool
-io_add(IoFile *f, const jot_Stored *tensor, const IoLying *lying)
+io_add(IoFile *f, const jot_Stored *tensor, const IoLayout *layout)
 {
-    static const IoLying plain;
+    static const IoLayout plain;
     jot_Stored t = *tensor;
-    IoLying l = lying ? *lying : plain;
-    size_t n = (size_t)f->is.count, lying_room = f->room;
+    IoLayout l = layout ? *layout : plain;
+    size_t n = (size_t)f->is.count, layout_room = f->room;
 
     if (!t.block) {
         t.block = 1;
         t.block_nbytes = (int)jot_dtype_nbytes(t.dtype);
         l.swapped = l.swapped == io_is_little() && t.block_nbytes > 1;
     }
-    if (!add_checked(f, &t, &l) || !io_grow(f, &f->lying, &lying_room, n, sizeof l)
+    if (!add_checked(f, &t, &l) || !io_grow(f, &f->layout, &layout_room, n, sizeof l)
         || !io_grow(f, &f->tensor, &f->room, n, sizeof t))
         return false;
     t.data = l.strided || l.swapped || l.deflated ? NULL : f->bytes.p + t.offset;
     f->tensor[n] = t;
-    f->lying[n] = l;
+    f->layout[n] = l;
     f->is.count++;
     return true;
 }
@@ -354,11 +351,11 @@ file_forget(IoFile *f)
         free(k);
     }
     free(f->tensor);
-    free(f->lying);
+    free(f->layout);
     free(f->meta);
     free(f->order);
     f->kept = NULL;
-    f->tensor = NULL, f->lying = NULL, f->meta = NULL, f->order = NULL;
+    f->tensor = NULL, f->layout = NULL, f->meta = NULL, f->order = NULL;
     if (f->map)
         munmap(f->map, f->bytes.n);
     f->map = NULL;

@@ -32,7 +32,7 @@ typedef struct {
     bool fortran;
     unsigned seen;        /* bits of the keys that were there */
     jot_Stored t;
-    IoLying l;
+    IoLayout l;
 } NpyLine;
 
 static bool
@@ -174,10 +174,10 @@ npy_header(IoBytes b)
  * from `offset` on, or, deflated, what l says. */
 static bool
 npy_array(IoFile *f, const char *name, IoBytes b, uint64_t offset, size_t nbytes,
-          const IoLying *lying)
+          const IoLayout *layout)
 {
     size_t header = npy_header(b), begin = b.n >= 12 && b.p[6] > 1 ? 12 : 10;
-    NpyLine s = {.f = f, .t = {.name = name, .dtype = JOT_DTYPES}, .l = *lying};
+    NpyLine s = {.f = f, .t = {.name = name, .dtype = JOT_DTYPES}, .l = *layout};
 
     if (!header || header > b.n)
         return io_fail(f, JOT_EIO, "%s%.100s%sbyte %llu: a header of npy 1 to 3 of at most %d "
@@ -211,7 +211,7 @@ io_npy_is(IoBytes b)
 bool
 io_npy_read(IoFile *f)
 {
-    static const IoLying plain;
+    static const IoLayout plain;
 
     return npy_array(f, "", f->bytes, 0, f->bytes.n, &plain);
 }
@@ -225,7 +225,7 @@ io_npz_is(IoBytes b)
 static bool
 npz_entry(IoFile *f, IoEntry *e)
 {
-    IoLying l = {.deflated = e->deflated, .inflated = e->inflated, .crc = e->crc};
+    IoLayout l = {.deflated = e->deflated, .inflated = e->inflated, .crc = e->crc};
     IoBytes b = {f->bytes.p + e->offset, e->nbytes};
     uint8_t *first = NULL;
     size_t n = strlen(e->name);
@@ -241,7 +241,7 @@ npz_entry(IoFile *f, IoEntry *e)
         b = (IoBytes){first, io_inflate_begin(f, e, first, e->inflated < NPY_HEADER + 12
                                                            ? e->inflated : NPY_HEADER + 12)};
     }
-    bool fine = npy_array(f, name, b, e->offset, e->nbytes, &l);
+    bool fine = !f->is.status && npy_array(f, name, b, e->offset, e->nbytes, &l);
     free(first);
     return fine;
 }

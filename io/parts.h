@@ -36,7 +36,7 @@ typedef struct {
     size_t skip;
     size_t inflated;              /* bytes in all */
     uint32_t crc;                 /* of them */
-} IoLying;
+} IoLayout;
 
 typedef struct IoFormat IoFormat;
 typedef struct {
@@ -47,7 +47,7 @@ typedef struct {
     bool copies;              /* variables do not lie in it */
     int64_t users;            /* the caller's handle, and variables that lie in it */
     jot_Stored *tensor;
-    IoLying *lying;
+    IoLayout *layout;
     const jot_Stored **order; /* by name */
     size_t room;
     jot_Meta *meta;
@@ -69,7 +69,7 @@ JOT_FN bool io_grow(IoFile *f, void *list, size_t *room, size_t n, size_t each);
 /* A tensor whose offset, nbytes, type, dtype (block and block_nbytes 0: of plain elements), rank
  * and shape are set. Its bytes must be there and as many as shape and dtype say, or, of one that is
  * strided, reach; of one that is deflated what they become. False: told. */
-JOT_FN bool io_add(IoFile *f, const jot_Stored *tensor, const IoLying *lying);
+JOT_FN bool io_add(IoFile *f, const jot_Stored *tensor, const IoLayout *layout);
 JOT_FN bool io_add_meta(IoFile *f, const jot_Meta *meta); /* what it points to is kept */
 JOT_FN bool io_shape_nbytes(const jot_Stored *t, size_t *nbytes); /* false: too many */
 /* "(2, 3)" */
@@ -104,7 +104,7 @@ JOT_FN bool io_zip_is(IoBytes b);
 JOT_FN bool io_zip_has(IoBytes b, const char *end);    /* an entry whose name ends like this */
 JOT_FN bool io_zip(IoFile *f, IoEntry **entries, size_t *n); /* kept */
 /* All of a deflated tensor, with what stands before its elements. False: told. */
-JOT_FN bool io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l,
+JOT_FN bool io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLayout *l,
                        void *to);
 /* The first `room` bytes of a deflated entry, or as many as come. */
 JOT_FN size_t io_inflate_begin(IoFile *f, const IoEntry *e, void *to, size_t room);
@@ -128,7 +128,7 @@ typedef struct {
 JOT_FN bool io_put(IoOut *o, const void *bytes, size_t n); /* false: told */
 JOT_FN bool io_pad(IoOut *o, int with, uint64_t to);       /* bytes `with` up to the offset */
 JOT_FN size_t io_var_nbytes(jot_Var v);
-JOT_FN void io_sync_folder(const char *path);              /* of this file */
+JOT_FN void io_sync_folder(char *path); /* of this file, whose name is cut off */
 
 /* ---- formats ---- */
 

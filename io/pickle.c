@@ -314,10 +314,12 @@ pickle_float(Pickle *s)
     PickleValue v = {PICKLE_FLOAT, 0, {0}};
     uint64_t bits = 0;
 
-    for (int k = 0; p && k < 8; k++)
+    if (!p)
+        return false;
+    for (int k = 0; k < 8; k++)
         bits = bits << 8 | p[k];
     memcpy(&v.is.f, &bits, 8);
-    return p && pickle_push(s, v);
+    return pickle_push(s, v);
 }
 
 /* Attributes of a dict (a state dict's _metadata) are left out; nothing else has any. */

@@ -192,8 +192,8 @@ io_safetensors_read(IoFile *f)
         end++;
     bool fine = header && cJSON_IsObject(header) && end == text + n;
     if (!fine)
-        io_fail(f, JOT_EIO, "byte %llu: header: no JSON", (unsigned long long)(end ? end - text + 8
-                                                                               : 8));
+        io_fail(f, JOT_EIO, "byte %llu: header: no JSON, or no memory for it",
+                (unsigned long long)(end ? end - text + 8 : 8));
     fine = fine && st_header(f, header, 8 + n);
     cJSON_Delete(header);
     return fine;

@@ -81,7 +81,7 @@ take_swap(uint8_t *p, size_t n, size_t each)
 
 /* What a deflated one becomes, its header and all; NULL: told. */
 static uint8_t *
-take_inflated(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l)
+take_inflated(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLayout *l)
 {
     uint8_t *p = malloc(l->inflated ? l->inflated : 1);
 
@@ -99,7 +99,7 @@ take_inflated(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying 
 static bool
 take_to(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, uint8_t *to, size_t nbytes)
 {
-    const IoLying *l = &f->lying[t - f->tensor];
+    const IoLayout *l = &f->layout[t - f->tensor];
     const uint8_t *from = f->bytes.p + t->offset;
     uint8_t *inflated = NULL;
 

@@ -88,7 +88,7 @@ torch_ints(Torch *t, PickleValue list, int64_t to[JOT_MAX_RANK], int *n)
 
 /* Whether its elements are rows of rows without gaps; extents of 1 have any stride. */
 static bool
-torch_dense(const jot_Stored *s, const IoLying *l)
+torch_dense(const jot_Stored *s, const IoLayout *l)
 {
     int64_t want = 1;
 
@@ -136,7 +136,7 @@ static bool
 torch_tensor(Torch *t, const PickleTensor *tensor)
 {
     jot_Stored s = {.name = io_text(t->f, t->name, strlen(t->name)), .dtype = JOT_DTYPES};
-    IoLying l = {.swapped = t->big};
+    IoLayout l = {.swapped = t->big};
     int strides;
     const IoEntry *e = s.name ? torch_storage(t, tensor, &s) : NULL;
 

@@ -128,24 +128,20 @@ write_evaluate(IoOut *o)
 
 /* ---- the file ---- */
 
+/* The folder of this file, whose name is cut off. Not every file system can: what was written is
+ * there and whole all the same. */
 void
-io_sync_folder(const char *path)
+io_sync_folder(char *path)
 {
-    const char *end = strrchr(path, '/');
-    size_t n = end ? (size_t)(end - path) : 0;
-    char *folder = malloc(n + 2);
-    int fd;
+    char *end = strrchr(path, '/');
 
-    if (!folder)
-        return;
-    memcpy(folder, path, n);
-    strcpy(folder + n, end ? "/" : ".");
-    fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (end)
+        end[1] = 0;
+    int fd = open(end ? path : ".", O_RDONLY | O_CLOEXEC);
     if (fd >= 0) {
-        fsync(fd); /* not every file system can: the file is there and whole all the same */
+        fsync(fd);
         close(fd);
     }
-    free(folder);
 }
 
 /* A new file beside `path`, which is what o->path leads to; false: told. */
@@ -189,7 +185,7 @@ out_finish(IoOut *o, const char *path)
     if (fine && rename(o->temporary, path))
         fine = out_failed(o, "rename");
     if (fine)
-        io_sync_folder(path);
+        io_sync_folder(o->temporary);
     return fine;
 }
 
@@ -199,9 +195,12 @@ write_file(IoOut *o, const IoFormat *format)
     struct stat s;
     char *target = realpath(o->path, NULL);
     const char *path = target ? target : o->path;
-    bool there = !stat(path, &s), fine = !there || S_ISREG(s.st_mode);
+    bool lost = !target && errno == ENOMEM;
+    bool there = !stat(path, &s), fine = !lost && (!there || S_ISREG(s.st_mode));
 
-    if (!fine)
+    if (lost)
+        jot_raise(o->ctx, JOT_EMEM, "%s: no memory for its name", o->path);
+    else if (!fine)
         jot_raise(o->ctx, JOT_EIO, "%s: a file asked, %s found", o->path,
                   S_ISDIR(s.st_mode) ? "a folder" : "a device or pipe");
     fine = fine && out_create(o, path, there ? s.st_mode & 0777 : 0666);

@@ -90,16 +90,16 @@ zip_wide(const uint8_t *p, size_t n, uint64_t *value[3])
     return true;
 }
 
-/* Where the entry's bytes begin. */
+/* Where the entry's bytes begin, of which there are nbytes before the directory. */
 static bool
-zip_begin(const IoFile *f, const ZipDirectory *d, uint64_t local, IoEntry *e)
+zip_begin(const IoFile *f, const ZipDirectory *d, uint64_t local, uint64_t nbytes, IoEntry *e)
 {
     const uint8_t *p = f->bytes.p + local;
 
     if (local > d->offset || d->offset - local < ZIP_LOCAL || memcmp(p, "PK\3\4", 4))
         return false;
     e->offset = local + ZIP_LOCAL + io_little(p + 26, 2) + io_little(p + 28, 2);
-    return e->offset <= d->offset && e->nbytes <= d->offset - e->offset;
+    return e->offset <= d->offset && nbytes <= d->offset - e->offset;
 }
 
 /* The entry whose record is at p, with n bytes up to the directory's end; returns the record's
@@ -128,11 +128,12 @@ zip_entry(IoFile *f, const ZipDirectory *d, const uint8_t *p, size_t n, IoEntry 
     e->inflated = (size_t)inflated;
     e->deflated = method == 8;
     e->crc = (uint32_t)io_little(p + 16, 4);
-    if (!zip_begin(f, d, local, e))
+    if (!zip_begin(f, d, local, nbytes, e))
         return io_fail(f, JOT_EIO, "entry %.100s: byte %llu: %llu bytes asked, before byte %llu",
                        e->name, (unsigned long long)local, (unsigned long long)nbytes,
                        (unsigned long long)d->offset);
-    if (e->deflated ? inflated / ZIP_MOST > nbytes : inflated != nbytes)
+    if (inflated > SIZE_MAX / 2 || (e->deflated ? inflated / ZIP_MOST > nbytes
+                                                : inflated != nbytes))
         return io_fail(f, JOT_EIO, "entry %.100s: byte %llu: %llu bytes cannot become %llu",
                        e->name, (unsigned long long)e->offset, (unsigned long long)nbytes,
                        (unsigned long long)inflated);
@@ -186,7 +187,8 @@ io_zip_has(IoBytes b, const char *end)
 /* ---- inflating ---- */
 
 #ifdef JOT_ZLIB
-/* Up to `room` bytes of it; returns how many; *ended: it has no more, and all of it was read. */
+/* Up to `room` bytes of it; returns how many, SIZE_MAX: no memory; *ended: it has no more, and all
+ * of it was read. */
 static size_t
 zip_inflate(IoBytes from, uint8_t *to, size_t room, bool *ended)
 {
@@ -196,7 +198,7 @@ zip_inflate(IoBytes from, uint8_t *to, size_t room, bool *ended)
 
     *ended = false;
     if (rc != Z_OK)
-        return 0;
+        return SIZE_MAX;
     while (rc == Z_OK) {
         z.next_in = (Bytef *)(uintptr_t)(from.p + at);
         z.avail_in = from.n - at > 1 << 30 ? 1 << 30 : (uInt)(from.n - at);
@@ -215,13 +217,17 @@ zip_inflate(IoBytes from, uint8_t *to, size_t room, bool *ended)
 }
 
 bool
-io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l, void *to)
+io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLayout *l, void *to)
 {
     bool ended;
     IoBytes from = {f->bytes.p + t->offset, t->nbytes};
     size_t n = zip_inflate(from, to, l->inflated, &ended);
     uLong crc = crc32(0, NULL, 0);
 
+    if (n == SIZE_MAX) {
+        jot_raise(ctx, JOT_EMEM, "%s: tensor %s: no memory to inflate it", f->name, t->name);
+        return false;
+    }
     for (size_t at = 0; at < n; at += 1 << 30)
         crc = crc32(crc, (Bytef *)to + at, n - at > 1 << 30 ? 1 << 30 : (uInt)(n - at));
     if (n == l->inflated && ended && crc == l->crc)
@@ -236,12 +242,15 @@ size_t
 io_inflate_begin(IoFile *f, const IoEntry *e, void *to, size_t room)
 {
     bool ended;
+    size_t n = zip_inflate((IoBytes){f->bytes.p + e->offset, e->nbytes}, to, room, &ended);
 
-    return zip_inflate((IoBytes){f->bytes.p + e->offset, e->nbytes}, to, room, &ended);
+    if (n == SIZE_MAX)
+        io_fail(f, JOT_EMEM, "entry %.100s: no memory to inflate it", e->name);
+    return n == SIZE_MAX ? 0 : n;
 }
 #else
 bool
-io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLying *l, void *to)
+io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const IoLayout *l, void *to)
 {
     (void)l, (void)to;
     jot_raise(ctx, JOT_EIO, "%s: tensor %s: %s", f->name, t->name, jot_file_can("deflate"));

@@ -1,5 +1,5 @@
 /* tests/io_files.h - for the tests of io/: the packages' files by name, a folder, a context that is
- * asked what it was told, spoiled copies. */
+ * asked what it was told, pickles by hand. */
 #ifndef IO_FILES_H
 #define IO_FILES_H
 #include <stdbool.h>
@@ -55,6 +55,29 @@ io_remove(const char *path)
     snprintf(command, sizeof command, "rm -rf '%s'", path);
     if (system(command))
         printf("%s stays\n", path);
+}
+
+/* A zip that is PyTorch's of this pickle, without storages, to `to`; returns its size. */
+static inline size_t
+io_pt_of(uint8_t *to, const void *pickle, size_t n)
+{
+    static const char local[] = "PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0????????\12\0\0\0a/data.pkl";
+    static const char record[] = "PK\1\2\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0????????\12\0\0"
+                                 "\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0a/data.pkl";
+    enum { LOCAL = sizeof local - 1, RECORD = sizeof record - 1 };
+    const uint8_t size[4] = {(uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), 0};
+    uint8_t end[22] = "PK\5\6", *p = to;
+
+    memcpy(p, local, LOCAL);
+    memcpy(p + 18, size, 4), memcpy(p + 22, size, 4);
+    memcpy(p += LOCAL, pickle, n);
+    memcpy(p += n, record, RECORD);
+    memcpy(p + 20, size, 4), memcpy(p + 24, size, 4);
+    end[8] = end[10] = 1, end[12] = RECORD;
+    for (int k = 0; k < 3; k++)
+        end[16 + k] = (uint8_t)((size_t)(p - to) >> 8 * k);
+    memcpy(p += RECORD, end, sizeof end);
+    return (size_t)(p - to) + sizeof end;
 }
 
 /* k-th value of tests/ref/io.py */

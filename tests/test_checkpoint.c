@@ -370,7 +370,8 @@ test_full(void)
 static void
 killed_child(const char *folder, int step)
 {
-    ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+    if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+        _exit(1);
     Run r = begin();
     load(&r, folder);
     steps(&r, 2);

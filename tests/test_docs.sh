@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(ls *.h; find ops nn expr data fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr data io fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -25,7 +25,7 @@ for page in $pages; do
         sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
             grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
     done
-    for to in $(grep -o '`\(ops\|nn\|expr\|data\|fuse\|target\|prelude\|ccode\|plan\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+    for to in $(grep -o '`\(ops\|nn\|expr\|data\|io\|fuse\|target\|prelude\|ccode\|plan\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
@@ -51,7 +51,7 @@ done
 awk 'FNR == 1 { charter = 1 }
      charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
                for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
-     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data fuse ccode plan backends tests -name '*.[ch]') |
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data io fuse ccode plan backends tests -name '*.[ch]') |
 while read -r file to; do
     to=${to%.}
     [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
@@ -76,7 +76,7 @@ for t in tests/test_*.c; do
         [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
     done <"$dir/guards"
 done
-for file in $(find ./*.c prelude target ops nn expr data fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
+for file in $(find ./*.c prelude target ops nn expr data io fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
     grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
 done
 
@@ -147,6 +147,7 @@ case $(tail -n 1 "$dir/data.out") in
 *) cat "$dir/data.out"; bad "docs/data.md: its program" ;;
 esac
 
+
 # docs/llm.md: its program; the cache's row is written and read
 {
     printf '#include <stdio.h>\n#include "nn.h"\nint main(void) { jot_Ctx *c = jot_open(NULL);\n'
@@ -158,6 +159,39 @@ esac
 } >"$dir/llm.c"
 ${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/llm.c" -o "$dir/llm" "$b/libjot.a" -ldl -lpthread -lm &&
     [ "$(JOT_BACKEND=interp "$dir/llm")" = "0.998 0" ] && ok || bad "docs/llm.md: its program"
+
+# docs/io.md: its program, on files that it makes first
+{
+    printf '#include <stdio.h>\n#include <string.h>\n#include "io.h"\n'
+    printf '#define CHECK(x, dtype, ...) check(x, dtype, JOT_SHAPE(__VA_ARGS__))\nstatic int bad, shapes;\n'
+    printf 'static void check(jot_Var x, const char *dtype, jot_Ints s) { int ok = jot_rank(x) == s.n && !strcmp(dtype, jot_dtype_name(jot_dtype(x)));\n'
+    printf 'for (int k = 0; ok && k < s.n; k++) ok = jot_extent(x, k) == s.v[k];\nbad += !ok, shapes++; }\n'
+    printf 'int main(void) { jot_Ctx *c = jot_open(NULL);\n'
+    printf 'jot_Named tensors[] = {{"conv.weight", jot_ones(c, JOT_F32, JOT_SHAPE(16, 1, 3, 3))}, {"conv.bias", jot_ones(c, JOT_F32, JOT_SHAPE(16))}};\n'
+    printf 'jot_Named table = {"token_embd.weight", jot_ones(c, JOT_F32, JOT_SHAPE(4, 64))}; int64_t five = 5;\n'
+    printf 'jot_Text mit = {"MIT", 3}, ab[] = {{"a", 1}, {"b", 1}};\n'
+    printf 'jot_Meta license = {.key = "license", .kind = JOT_META_TEXT, .count = 1, .texts = &mit};\n'
+    printf 'jot_Meta metas[] = {{.key = "llama.block_count", .kind = JOT_META_INT, .count = 1, .ints = &five},\n'
+    printf '{.key = "tokenizer.ggml.tokens", .kind = JOT_META_TEXT, .list = true, .count = 2, .texts = ab}};\n'
+    printf 'if (*jot_file_can("safetensors")) { printf("skipped: %%s\\n", jot_file_can("safetensors")); return 0; }\n'
+    printf 'if (*jot_file_can("deflate")) { printf("skipped: %%s\\n", jot_file_can("deflate")); return 0; }\n'
+    printf 'jot_file_write(c, "model.safetensors", tensors, 2, &(jot_Writing){.meta = &license, .metas = 1});\n'
+    printf 'jot_file_write(c, "model.gguf", &table, 1, &(jot_Writing){.meta = metas, .metas = 2, .q8_0 = true});\n'
+    sed -n '/^```c/,/^```/p' docs/io.md | sed '/^```/d' |
+        sed -E 's#^jot_Var ([a-z0-9]+) = .*; */\* ([a-z]+[0-9]+) \(([0-9, ]+)\).*$#& CHECK(\1, "\2", \3);#'
+    printf 'jot_run(c, JOT_VARS(w, y, embed, packed));\n'
+    printf 'printf("%%s%%d of %%d, %%d %%d %%d %%g %%d %%d\\n", jot_message(c), shapes - bad, shapes, (int)licence.n, fits, (int)layers, eps, written, (int)done);\n'
+    printf 'jot_close(c); return 0; }\n'
+} >"$dir/io.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/io.c" -o "$dir/io" "$b/libjot.a" $libs -ldl -lpthread -lm &&
+    (cd "$dir" && JOT_BACKEND=interp ./io) >"$dir/io.out"
+case $(tail -n 1 "$dir/io.out") in
+"skipped: "*) cat "$dir/io.out" ;;
+"4 of 4, 3 1 5 1e-05 1 -1") [ "$(cd "$dir/steps" && ls | tr '\n' ' ')" = "step-000000000003.safetensors step-000000000005.safetensors " ] && ok ||
+    bad "docs/io.md: its checkpoints" ;;
+*) cat "$dir/io.out"; bad "docs/io.md: its program" ;;
+esac
+
 
 # docs/guide.md: its program, of which pieces that begin with a static function stand outside of main, prints what the page says
 {

@@ -1,9 +1,9 @@
 /* test_io.c - files of named tensors (io.h): those that safetensors, NumPy, gguf and PyTorch wrote
  * (tests/ref/io.py), value for value and key for key; what jot writes, read back, and byte for byte
- * where a package writes the same; a net's state from a file; each part that can be wrong, and what
- * is said.
+ * where a package writes the same; a net's state from a file; what is refused to be written.
  *
- *     test_io FOLDER      leaves x.safetensors, x.npz, x.npy, x.gguf there, for tests/ref/io.py check
+ *     test_io FOLDER      leaves x.safetensors, x.npz, x.npy, x.gguf there, for
+ *                         tests/ref/io.py check
  *
  * Guards: io/file.c io/take.c io/blocks.c io/write.c io/safetensors.c io/npy.c io/zip.c io/gguf.c
  * io/pickle.c io/torch.c */
@@ -80,8 +80,9 @@ test_safetensors(void)
     RAISED(c, jot_ok(jot_file_var(c, f, 7)), JOT_ERANGE, "tensor 7 asked, 7 found");
     RAISED(c, jot_ok(jot_file_var(c, f, -1)), JOT_ERANGE, "none of that name");
     float w[6];
-    RAISED(c, jot_file_copy(c, f, jot_file_find(f, "w"), w, 20), JOT_ESHAPE, "24 bytes, room for 20");
-    CHECK(jot_file_copy(NULL, f, jot_file_find(f, "w"), w, 24) && (double)w[5] == io_value(5), "copy");
+    int64_t kw = jot_file_find(f, "w");
+    RAISED(c, jot_file_copy(c, f, kw, w, 20), JOT_ESHAPE, "24 bytes, room for 20");
+    CHECK(jot_file_copy(NULL, f, kw, w, 24) && (double)w[5] == io_value(5), "copy");
     CHECK(!jot_file_copy(NULL, f, 99, w, 24), "nobody is told");
     jot_file_close(f);
 }
@@ -142,7 +143,8 @@ test_gguf_values(jot_File *f)
           && tokens->texts[1].n == 2 && !memcmp(tokens->texts[1].p, "bb", 2) && !tokens->texts[2].n,
           "tokens");
     CHECK(scores && scores->kind == JOT_META_FLOAT && scores->floats[1] == -1, "scores");
-    CHECK(kinds && kinds->kind == JOT_META_INT && kinds->ints[1] == -2 && kinds->count == 3, "kinds");
+    CHECK(kinds && kinds->kind == JOT_META_INT && kinds->ints[1] == -2 && kinds->count == 3,
+          "kinds");
     CHECK(nest && nest->kind == JOT_META_OTHER && nest->list && nest->count == 2, "nest");
 }
 
@@ -184,8 +186,8 @@ test_gguf(void)
 static void
 test_torch(void)
 {
-    static const int turned[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11}, slice[] = {1, 2, 5, 6, 9, 10};
-    static const int second[] = {4, 5, 6, 7};
+    static const int turned[] = {0, 4, 8, 1, 5, 9, 2, 6, 10, 3, 7, 11};
+    static const int slice[] = {1, 2, 5, 6, 9, 10}, second[] = {4, 5, 6, 7};
     jot_File *f = opened("pt", "pt");
 
     IS(f, "x", JOT_F32, 3, 4);
@@ -260,7 +262,8 @@ test_net(void)
 
 enum { WRITTEN = 6 };
 static const jot_Text tokens[] = {{"a", 1}, {"bb", 2}, {"", 0}};
-static const int64_t five[] = {5}, kinds[] = {1, -2, 3}, big[] = {-((int64_t)1 << 40)};
+static const int64_t wide[] = {4096}, five[] = {5}, kinds[] = {1, -2, 3};
+static const int64_t big[] = {-((int64_t)1 << 40)};
 static const double eps[] = {0.5};
 static const jot_Meta metas[] = {
     {"llama.block_count", JOT_META_INT, false, 1, five, NULL, NULL},
@@ -368,9 +371,27 @@ test_write_gguf(void)
     CHECK(!strcmp(f->tensor[mine].type, "Q8_0") && !strcmp(f->tensor[1].type, "Q8_0"), "no blocks");
     CHECK(!memcmp(f->tensor[mine].data, theirs->tensor[his].data, 68), "other blocks than gguf's");
     jot_file_close(f);
+    how.meta = &(jot_Meta){"general.alignment", JOT_META_INT, false, 1, wide, NULL, NULL};
+    how.metas = 1;
+    jot_Named large = {"large", jot_iota(c, JOT_I32, JOT_SHAPE(9000), 0)};
+    CHECK(jot_file_write(c, io_path("z.gguf"), &large, 1, &how), "%s", jot_message(c));
+    f = jot_file_open(io_path("z.gguf"));
+    CHECK(!f->status && f->tensor->offset % 4096 == 0, "%s", f->message);
+    CHECK(jot_item_int(jot_sum(jot_file_var(c, f, 0), JOT_ALL_DIMS)) == 4500 * 8999, "large");
+    jot_file_close(f);
+    RAISED(c, jot_file_write(c, io_path("z.gguf"), &large, 1, &(jot_Writing){
+               .meta = &(jot_Meta){"general.alignment", JOT_META_INT, false, 1, five, NULL, NULL},
+               .metas = 1}), JOT_EUSE, "no power of two");
+    t[1].var = jot_cast(jot_file_var(c, theirs, jot_file_find(theirs, "f32")), JOT_BF16);
+    CHECK(jot_file_write(c, io_path("y.gguf"), &t[1], 1, &(jot_Writing){.q8_0 = true}), "bf16");
+    f = jot_file_open(io_path("y.gguf"));
+    CHECK(!f->status && !memcmp(f->tensor->data, theirs->tensor[his].data, 68), "of bf16");
+    jot_file_close(f);
+    CHECK(!remove(io_path("y.gguf")), "y.gguf");
     jot_file_close(theirs);
     t[0].var = jot_div(t[0].var, jot_scalar(c, JOT_F32, 0));
-    RAISED(c, jot_file_write(c, io_path("y.gguf"), t, 1, &how), JOT_ERANGE, "f32: element 0");
+    RAISED(c, jot_file_write(c, io_path("y.gguf"), t, 1, &(jot_Writing){.q8_0 = true}), JOT_ERANGE,
+           "f32: element 0");
     CHECK(access(io_path("y.gguf"), F_OK), "it is there");
 }
 
@@ -429,126 +450,6 @@ test_write_link(void)
     jot_file_close(f);
 }
 
-/* ---- what is wrong ---- */
-
-/* A header of safetensors and so many bytes behind it. */
-static void
-wrong_header(const char *header, size_t data, const char *text)
-{
-    static uint8_t p[4096];
-    size_t n = strlen(header);
-
-    memset(p, 0, sizeof p);
-    p[0] = (uint8_t)n, p[1] = (uint8_t)(n >> 8);
-    memcpy(p + 8, header, n);
-    jot_File *f = jot_file_memory("F", p, 8 + n + data);
-    CHECK(f->status && !strncmp(f->message, "F: ", 3) && strstr(f->message, text), "\"%s\" in \"%s\"",
-          text, f->message);
-    CHECK(!f->count && !f->tensor && !f->metas && jot_file_find(f, "a") == -1 && !jot_meta(f, "k"),
-          "something is left");
-    RAISED(c, jot_ok(jot_file_var(c, f, 0)), f->status, text);
-    jot_file_close(f);
-}
-
-#define TENSOR(name, type, shape, begin, end) \
-    "\"" name "\":{\"dtype\":\"" type "\",\"shape\":[" shape "],\"data_offsets\":[" begin "," end "]}"
-
-static void
-test_wrong_safetensors(void)
-{
-    wrong_header("{", 0, "no JSON");
-    wrong_header("{} x", 0, "byte 11: header: no JSON");
-    wrong_header("{\"a\":1}", 0, "tensor a: dtype, shape and data_offsets");
-    wrong_header("{\"a\":[[[[1]]]]}", 0, "brackets 3 deep asked");
-    wrong_header("{\"__metadata__\":{\"k\":1}}", 0, "__metadata__: k: a text asked");
-    wrong_header("{\"__metadata__\":[]}", 0, "__metadata__: texts by name");
-    wrong_header("{" TENSOR("a", "F32", "2", "0", "8") "}", 7, "tensor a, F32 (2) at byte 62: beyond");
-    wrong_header("{" TENSOR("a", "F32", "2", "0", "8") "}", 9, "8 bytes asked, 9 found");
-    wrong_header("{" TENSOR("a", "F32", "3", "0", "8") "}", 8, "its shape: 12 bytes asked, 8 found");
-    wrong_header("{" TENSOR("a", "F32", "-2", "0", "8") "}", 8, "a whole number below 2^53");
-    wrong_header("{" TENSOR("a", "F32", "1.5", "0", "8") "}", 8, "a whole number below 2^53");
-    wrong_header("{" TENSOR("a", "F32", "2", "8", "0") "}", 8, "data_offsets [begin, end]");
-    wrong_header("{" TENSOR("a", "F32", "4503599627370496,4503599627370496", "0", "8") "}", 8,
-                 "more than there can be");
-    wrong_header("{" TENSOR("a", "U8", "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1", "0", "1") "}", 1,
-                 "a rank of at most 16");
-    wrong_header("{" TENSOR("a", "U8", "4", "0", "4") "," TENSOR("b", "U8", "4", "2", "6") "}", 8,
-                 "tensors a and b overlap: bytes 113 to 117, and 115 to 119");
-    wrong_header("{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("a", "U8", "2", "2", "4") "}", 4,
-                 "tensor a is there twice");
-    wrong_header("{" TENSOR("a", "U8", "2", "0", "2") "," TENSOR("b", "U8", "2", "3", "5") "}", 5,
-                 "4 bytes asked, 5 found");
-}
-
-/* The packages' file with `n` bytes at the first place where `at` is (or at byte k) replaced. */
-static void
-wrong_at(const char *name, const char *at, size_t size, int64_t k, const char *with, size_t n,
-         const char *text)
-{
-    uint8_t p[8192];
-    const RefFile *r = ref_files;
-
-    while (strcmp(r->name, name))
-        r++;
-    memcpy(p, r->p, r->n);
-    for (size_t j = 0; k < 0 && j + size <= r->n; j++)
-        if (!memcmp(p + j, at, size))
-            k = (int64_t)j;
-    CHECK(k >= 0, "%s is not there", at);
-    memcpy(p + k, with, n);
-    jot_File *f = jot_file_memory("F", p, r->n);
-    CHECK(f->status == JOT_EIO || f->status == JOT_ESHAPE, "%s: %s: read", name, text);
-    CHECK(f->status && strstr(f->message, text), "%s: \"%s\" in \"%s\"", name, text, f->message);
-    jot_file_close(f);
-}
-#define WRONG(name, at, with, text) \
-    wrong_at(name, at, sizeof at - 1, -1, with, sizeof with - 1, text)
-#define WRONG_BYTE(name, k, with, text) wrong_at(name, "", 0, k, with, sizeof with - 1, text)
-
-static void
-test_wrong(void)
-{
-    WRONG("npy", "(2, 3)", "(2, 4)", "32 bytes asked, 24 found");
-    WRONG("npy", "'shape'", "'shaqe'", "descr, fortran_order and shape");
-    WRONG("npy", "'<f4'", "[<f4]", "a plain dtype");
-    WRONG("npy", "False", "Fulse", "byte 44: header: True or False asked");
-    WRONG("npy", "(2, 3)", "(2; 3)", "an extent");
-    WRONG_BYTE("npy", 8, "\xff\xff", "a header of npy 1 to 3");
-    WRONG_BYTE("npy", 6, "\x09", "a header of npy 1 to 3");
-    WRONG("npz", "PK\5\6", "PK\5\5", "zip's directory");
-    WRONG("npz", "PK\1\2", "PK\1\1", "no record of zip's directory");
-    WRONG("npz", "PK\1\2\x2d\3\x2d\0\0", "PK\1\2\x2d\3\x2d\0\1", "encrypted, method 0 found");
-    WRONG("npz", "PK\1\2\x2d\3\x2d\0\0\0\0", "PK\1\2\x2d\3\x2d\0\0\0\x0c", "method 12 found");
-    WRONG("npz", "\x98\0\0\0\x98\0\0\0\5", "\x98\0\0\0\x99\0\0\0\5", "152 bytes cannot become 153");
-    WRONG("npz", "\x98\0\0\0\x98\0\0\0\5", "\x98\0\1\0\x98\0\1\0\5", "before byte 392");
-    WRONG_BYTE("gguf", 4, "\x09", "version 2 or 3, little-endian, asked, 9 found");
-    WRONG_BYTE("gguf", 8, "\xff\xff\xff\xff", "4294967295 of them asked");
-    WRONG_BYTE("gguf", 16, "\xff\xff\xff\xff\xff", "of them asked");
-    WRONG_BYTE("gguf", 24, "\xff\xff\xff\xff\xff\xff\xff\xff", "18446744073709551615 bytes asked");
-    WRONG("gguf", "eps\6\0\0\0", "eps\x2f\0\0\0", "eps: byte 113: a type of value up to 12 asked");
-    WRONG("gguf", "Q8_0\2\0\0\0", "Q8_0\x63\0\0\0", "tensor Q8_0: a rank of at most 16 asked, 99");
-    WRONG("gguf", "Q8_0\2\0\0\0\x20", "Q8_0\2\0\0\0\x21", "rows of whole blocks");
-    WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a", "i32\1\0\0\0\3\0\0\0\0\0\0\0\xf0",
-          "tensor i32: byte");
-    WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a\0\0\0", "i32\1\0\0\0\3\0\0\0\0\0\0\0\x1a\0\0\0\1",
-          "no multiple of 32");
-    WRONG("gguf", "i32\1\0\0\0\3\0\0\0\0\0\0", "i32\1\0\0\0\3\0\0\0\0\0\1", "beyond the end");
-    WRONG("pt", "_rebuild_tensor_v2", "_rebuild_tensor_vX", "an object of torch._utils");
-    WRONG("pt", "ctorch", "itorch", "opcode 69, which no state dict needs");
-    WRONG("pt", "storage", "sturage", "its storage is none");
-    jot_File *f = jot_file_memory("short", "GG", 2);
-    CHECK(f->status == JOT_EIO && strstr(f->message, "2 bytes that begin with 47 47"), "%s",
-          f->message);
-    jot_file_close(f);
-    f = jot_file_open(io_path("nowhere"));
-    CHECK(f->status == JOT_EIO && strstr(f->message, "No such file"), "%s", f->message);
-    jot_file_close(f);
-    f = jot_file_open("/tmp");
-    CHECK(f->status == JOT_EIO && strstr(f->message, "a folder found"), "%s", f->message);
-    jot_file_close(f);
-    jot_file_close(NULL);
-}
-
 int
 main(int argc, char **argv)
 {
@@ -559,10 +460,8 @@ main(int argc, char **argv)
     c = jot_open(&config);
     if (*jot_file_can("safetensors"))
         SKIP("%s", jot_file_can("safetensors"));
-    else {
+    else
         test_safetensors();
-        test_wrong_safetensors();
-    }
     test_npy();
     test_gguf();
     test_torch();
@@ -571,7 +470,6 @@ main(int argc, char **argv)
     test_write_gguf();
     test_write_refused();
     test_write_link();
-    test_wrong();
     CHECK(!jot_error(c), "%s", jot_message(c));
     jot_close(c);
     if (argc < 2)

@@ -1,6 +1,7 @@
 // tests/use.cc - the headers as C++: a program that uses shape, index and variable lists, and data.
 #include "data.h"
 #include "expr.h"
+#include "io.h"
 #include <cstdio>
 
 // What a list that dangles would point to is written over.
@@ -41,6 +42,11 @@ main()
 
     ok = ok && v && v[0] == 14 && v[1] == 77 && jot_item(scalar) == 21 && jot_item(squares) == 91;
     static const unsigned char idx[] = {0, 0, 8, 1, 0, 0, 0, 2, 40, 2};
+    static const char npy[] = "\x93NUMPY\1\0\72\0{'descr': '|u1', 'fortran_order': False, 'shape': (2,)}   "
+                              "*0";
+    jot_File *file = jot_file_memory("npy", npy, sizeof npy - 1);
+    ok = ok && jot_item(jot_sum(jot_file_var(c, file, 0), JOT_ALL_DIMS)) == 42 + 48;
+    jot_file_close(file);
     ok = ok && jot_item(jot_sum(jot_buffer_var(c, jot_decode("idx", idx, sizeof idx)), JOT_ALL_DIMS)) == 42;
     std::printf("%s\n%d passed, %d failed, 0 skipped\n", ok ? "c++: fine" : jot_message(c), ok, !ok);
     jot_close(c);
