@@ -372,7 +372,7 @@ named(const Llama *m, bool gguf, jot_Named *to)
                                       l->w2.data, l->w3.data, l->norm, l->ff_norm};
         for (int k = 0; k < LLAMA_WEIGHTS; k++) {
             char format[100];
-            snprintf(format, sizeof format, gguf ? "blk.%%d.%s.weight" : "model.layers.%%d.%s.weight",
+            snprintf(format, sizeof format, "%s.%%d.%s.weight", gguf ? "blk" : "model.layers",
                      names[gguf][k]);
             put(&to[n++], format, i, gguf || k > 1 ? own[k]
                                      : halves(m, own[k], k ? m->of.kv_heads : m->of.heads));
@@ -617,10 +617,11 @@ int
 main(int argc, char **argv)
 {
     static const char *const backends[] = {"interp", "tcc", "cc", "opencl", "cuda"};
+    static const int kinds[] = {5, 2, 3, 1, 1};
 
     for (int i = 0; i < 5; i++)
         if (argc < 2 || !strcmp(argv[1], backends[i]))
-            test_logits(backends[i], i == 0 ? 5 : i == 2 ? 3 : i == 1 ? 2 : 1, i == 2 ? TOKENS : 12);
+            test_logits(backends[i], kinds[i], i == 2 ? TOKENS : 12);
     if (argc < 2) {
         test_text();
         test_files();

@@ -1,6 +1,6 @@
-/* test_unpack.c - products by weights of few bits, which are unpacked as they are read: bytes with a
- * scale for each 32, halves of bytes, of 1 to 33 rows, against a loop, on all backends; no matrix of
- * floats is made; bytes and shorts become floats in vectors.
+/* test_unpack.c - products by weights of few bits, which are unpacked as they are read: bytes with
+ * a scale for each 32, halves of bytes, of 1 to 33 rows, against a loop, on all backends; no matrix
+ * of floats is made; bytes and shorts become floats in vectors.
  *
  * Guards: ccode/contract/dots.c, ccode/stencil/rows.c, ccode/emit/vector.c, fuse/clone.c. */
 #include "nn.h"
@@ -98,7 +98,8 @@ test_plain(jot_Ctx *c, const char *backend, jot_DType dtype)
 
     jot_push(c);
     jot_Var a = jot_array(c, JOT_F32, JOT_SHAPE(3, IN), x);
-    jot_Var w = jot_param(c, dtype, JOT_SHAPE(OUT, IN / 2), dtype == JOT_U8 ? (void *)halves : bytes);
+    const void *from = dtype == JOT_U8 ? (void *)halves : bytes;
+    jot_Var w = jot_param(c, dtype, JOT_SHAPE(OUT, IN / 2), from);
     const float *got = jot_data(jot_matmul(jot_slice_dim(a, 1, 0, IN / 2, 1),
                                            jot_swap(jot_cast(w, JOT_F32), 0, 1)));
     for (int k = 0; got && k < 3 * OUT; k++) {

@@ -82,8 +82,8 @@ dots_block(const ContractMake *m, ContractDots *d)
     jot_choice_end(&choice);
 }
 
-/* The operand of fewer rows stays in the first cache while the other streams by; in the second, where
- * that is to be unpacked, which would be more work by panels. */
+/* The operand of fewer rows stays in the first cache while the other streams by; in the second,
+ * where that is to be unpacked, which would be more work by panels. */
 JOT_FN bool
 jot_contract_dots_find(const ContractMake *m, ContractDots *d)
 {

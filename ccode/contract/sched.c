@@ -102,8 +102,8 @@ jot_contract_unit(const ContractMake *m, uint32_t value, int axis)
     return v->op == VAL_LOAD && stride_of(m, v->buf, v->at, axis) == 1;
 }
 
-/* A value that is unpacked as it is read, by a few operations on loads of which neighbours along the
- * axis lie together, or that stand still. */
+/* A value that is unpacked as it is read, by a few operations on loads of which neighbours along
+ * the axis lie together, or that stand still. */
 JOT_FN bool
 jot_contract_unpacked(const ContractMake *m, uint32_t value, int axis)
 {

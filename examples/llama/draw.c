@@ -1,5 +1,5 @@
-/* draw.c - the next token out of logits: the likeliest, or one drawn, of all, of the k likeliest, or
- * of the fewest that together are as likely as p. */
+/* draw.c - the next token out of logits: the likeliest, or one drawn: of all, of the k likeliest,
+ * or of the fewest that together are as likely as p. */
 #include <math.h>
 #include <stdlib.h>
 #include "llama.h"

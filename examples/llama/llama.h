@@ -5,8 +5,8 @@
  *
  * One graph serves all: training (no cache; a chunk of text that sees itself), the prompt (some
  * tokens a call), generation (one). Keys and values of what was seen lie in two caches a layer,
- * which a call changes in place; where its tokens go, and how much of a cache is filled, are inputs,
- * so that one compiled function serves all steps.
+ * which a call changes in place; where its tokens go, and how much of a cache is filled, are
+ * inputs, so that one compiled function serves all steps.
  *
  * Read after: core.h, nn.h. Then: model.c (the graph), load.c, words.c, 14_llama.c. */
 #ifndef LLAMA_H

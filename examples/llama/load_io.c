@@ -224,9 +224,9 @@ sizes_fit(LoadIo *l)
 
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i] < 1 || all[i] > 1 << 24)
-            return load_no(l->load, "width, hidden width, layers, heads, those of keys, vocabulary, "
-                           "length: 1 to 2^24 asked, %lld found (number %d)", (long long)all[i],
-                           (int)i + 1);
+            return load_no(l->load, "width, hidden width, layers, heads, those of keys, "
+                           "vocabulary, length: 1 to 2^24 asked, %lld found (number %d)",
+                           (long long)all[i], (int)i + 1);
     of->head_dim = of->head_dim > 0 ? of->head_dim : of->dim / of->heads;
     if (of->head_dim % 2 || of->heads % of->kv_heads || of->layers > LLAMA_LAYERS)
         return load_no(l->load, "heads of even width, a number of keys' that divides theirs and at "
@@ -253,7 +253,7 @@ load_io(Load *load, Llama *m)
 
 /* ---- words ---- */
 
-/* GPT-2's texts: a byte that is no printable character of Latin-1 stands at 256 and on, in order. */
+/* GPT-2's texts: a byte that is no printable character of Latin-1 stands at 256 and on. */
 static size_t
 byte_text(const char *from, size_t n, char *to)
 {

@@ -12,7 +12,7 @@
 
 /* ---- weights ---- */
 
-enum { BLOCK = 32, FEW = 8 }; /* weights of one scale; rows from which on a product packs its weights */
+enum { BLOCK = 32, FEW = 8 }; /* weights of one scale; rows from which on a product packs them */
 
 /* (out, blocks, 16): of each byte the low half, or the high one, 0 to 15 */
 static void
