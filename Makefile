@@ -112,6 +112,17 @@ $(COMMAND): $(wildcard command/*.[ch]) core.h data.h io.h layer.h nn.h $(B)/libj
 	    $(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); fi
 command: $(COMMAND)
 
+# the language model has a folder of its own
+LLAMA   = $(wildcard examples/llama/*.c)
+LLM     = examples/llama/model.c examples/llama/llama.h
+$(B)/examples/14_llama: examples/14_llama.c $(LLAMA) $(wildcard examples/llama/*.h) $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
+
+$(B)/tests/test_llama: tests/test_llama.c $(LLAMA) $(wildcard examples/llama/*.h) $(B)/libjot.a $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
+
 # the networks' values against PyTorch's; saved, and loaded again
 $(B)/tests/command_models: tests/command_models.c $(MODELS) examples/models/model.h $(B)/libjot.a
 	@mkdir -p $(@D)
@@ -139,7 +150,7 @@ $(B)/tests/test_draws: tests/test_draws.c $(wildcard bench/drawn/*.[ch] tests/*.
 # MACHINE=label PROGRAM=word: of one; TEXT=1: with texts), held against the digest of them (QUICK=1: a few)
 DIGEST  = tests/ref/kernels.txt
 KERNELS = $(B)/tests/kernels/kernels
-$(KERNELS): $(wildcard tests/kernels/*.[ch] tests/*.h) $(wildcard bench/work*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+$(KERNELS): $(wildcard tests/kernels/*.[ch] tests/*.h) $(wildcard bench/work*.[ch]) $(MODELS) examples/models/model.h $(LLM) $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 kernels: $(KERNELS)
@@ -299,7 +310,7 @@ dist-check: dist
 
 # bench: jot on the workloads of bench/, by turns with whoever is here: OpenBLAS and oneDNN where
 # their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
-# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort; PATIENCE=seconds for one
+# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort,ggml; PATIENCE=seconds for one
 # answer; COLD=1: from an empty cache; TUNE=8: jot once more, with so many schedules timed (JOT_TUNE);
 # BEFORE=another build's build/bench/bench: its jot by turns with this one;
 # DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and the device's own copies
@@ -316,13 +327,13 @@ DEVICESET = poly8_4194304 sigmoid_chain_4194304 iou_100x1000* iou_1000x10000* so
 BENCHOUT = out/bench/$(if $(DEVICE),$(DEVICE)_)$(if $(COLD),cold,bench)
 COLDSET  = sigmoid_chain_65536 softmax_4096x1024 lenet_train_b64 mlp_train_b64 squeezenet1_1_infer_b1
 
-$(B)/bench/bench: $(wildcard bench/*.[ch] bench/drawn/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+$(B)/bench/bench: $(wildcard bench/*.[ch] bench/drawn/*.[ch]) $(MODELS) examples/models/model.h $(LLM) $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. $(filter %.c,$^) -o $@ $(B)/libjot.a \
 	    $(OPENBLAS) $(ONEDNN) $(LIBS)
 
 # from nothing: without the peers' libraries, which take longer to load than jot takes to begin
-$(B)/bench/cold: $(wildcard bench/*.[ch] bench/drawn/*.[ch]) $(MODELS) examples/models/model.h $(B)/libjot.a
+$(B)/bench/cold: $(wildcard bench/*.[ch] bench/drawn/*.[ch]) $(MODELS) examples/models/model.h $(LLM) $(B)/libjot.a
 	@mkdir -p $(@D)
 	$(CC) $(WARN) -D_GNU_SOURCE -O2 -march=native -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
 

@@ -412,10 +412,13 @@ typedef struct {
     bool causal;         /* row i sees columns 0 .. i + s - t: the last row all of them */
     double scale;        /* 0: 1 / sqrt(d) */
     double dropout;      /* of weights, as jot_dropout */
+    jot_Var lengths;     /* (b) integers, data: k and v have so many rows (s: of these at most), and
+                            s above means this number; what is behind them is not read where one
+                            kernel does it all, and must be numbers. No dropout; or none */
 } jot_Attention;         /* a row that sees nothing is NaN */
 JOT_API jot_Var jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how);
-/* x (..., t, d), d even: pair i turned by positions (t, integers) / base^(2 i / d); pairs are
- * neighbours, or one of each half (Su et al. 2021). */
+/* x (..., t, d), d even: pair i turned by positions (integers; (t), or (..., t) that broadcasts to
+ * x's) / base^(2 i / d); pairs are neighbours, or one of each half (Su et al. 2021). */
 JOT_API jot_Var jot_rotary(jot_Var x, jot_Var positions, double base, bool neighbours);
 /* (n, d), d even: sines and cosines by turns of row / base^(2 i / d) (Vaswani et al. 2017). */
 JOT_API jot_Var jot_sinusoids(jot_Ctx *ctx, jot_DType dtype, int64_t n, int64_t d, double base);

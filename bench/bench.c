@@ -13,7 +13,7 @@
  *   --budget S     seconds per workload and system, spread over the rounds (1)
  *   --rounds N     (3)                --patience S   for one answer (60)
  *   --threads L    (1,2)              --out FILE     (out/bench/bench.jsonl)
- *   --peers DIR    a Python environment with torch; --modes L (eager): eager, compile, ort
+ *   --peers DIR    a Python environment with torch; --modes L (eager): eager, compile, ort, ggml
  *   --cold 1       fresh processes: time to the first result and to full speed
  *   --tune N       jot once more, as jot-tuned: N schedules of each kernel timed (JOT_TUNE), which
  *                  are remembered in out/bench/tuned; patience 900, unless it is given after this
@@ -38,7 +38,7 @@
 enum { MOST_SERVERS = 32 };
 
 typedef struct {
-    char peer[32], mode[16]; /* mode: of torch; or ort */
+    char peer[32], mode[16]; /* mode: of torch; or ort, ggml */
     int threads;
     pid_t pid;
     int ask;
@@ -92,8 +92,9 @@ become(const Server *s, const char *cold, const char *note)
         setenv("JOT_CACHE_DIR", "out/bench/tuned", 1);
     }
     if (s->mode[0]) {
-        const char *program = strcmp(s->mode, "ort") ? "bench/peers/torch_peer.py"
-                                                     : "bench/peers/ort_peer.py";
+        const char *program = !strcmp(s->mode, "ort")    ? "bench/peers/ort_peer.py"
+                              : !strcmp(s->mode, "ggml") ? "bench/peers/ggml_peer.py"
+                                                         : "bench/peers/torch_peer.py";
 
         snprintf(python, sizeof python, "%s/bin/python", run.peers);
         execl(python, python, program, "--mode", s->mode, "--threads", threads,
@@ -270,7 +271,7 @@ add_servers(const char *threads, const char *modes)
             char mode[16];
 
             snprintf(mode, sizeof mode, "%.*s", (int)strcspn(m, ","), m);
-            add_server(strcmp(mode, "ort") ? "torch-" : "", mode, atoi(t));
+            add_server(strcmp(mode, "ort") && strcmp(mode, "ggml") ? "torch-" : "", mode, atoi(t));
         }
 }
 

@@ -35,7 +35,7 @@ struct Work {
 
 /* Tables of workloads, each ended by a NULL name; the list of tables ends with NULL. */
 extern const Work work_products[], work_convs[], work_maps[], work_seeds[], work_nets[],
-                  work_gans[], work_ops[];
+                  work_gans[], work_ops[], work_llm[];
 extern const Work *const work_tables[];
 const Work *work_find(const char *name);
 

@@ -82,6 +82,7 @@ typedef struct {
     jot_Scalar ints[EMIT_INTS];
     bool vectors;           /* it has vector types: a compiler has no vectors to find */
     BufSet over;            /* outputs that may lie where KBuf.over does */
+    uint8_t begins, as;     /* the output that must begin as an input is, and this; 0: none */
     int group;              /* of a device: items of a work-group */
     size_t group_nbytes;    /* ... memory that launches give to one, at most */
     int launches;           /* ... one after the other: what `phase` counts there */

@@ -15,7 +15,8 @@
 
 enum {
     CLONE_CHEAP = 4, /* computed again at a part as small as this: saves a store and a load */
-    CLONE_DEAR = 16
+    CLONE_DEAR = 16,
+    CLONE_PACKED = 3
 };
 
 /* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
@@ -134,6 +135,15 @@ clone_may(const CloneOperands *below)
     return below->cone <= FUSE_CONE && !(below->once && below->dear);
 }
 
+/* Numbers of few bits, and what they are to be multiplied by: read as they are by products, too, for
+ * what they come to is several times as large. */
+static bool
+clone_unpacks(const CloneOperands *below, const Node *n)
+{
+    return n->kind == NODE_EW && below->nbytes * CLONE_PACKED <= (double)jot_node_nbytes(n)
+        && !below->dear && below->far;
+}
+
 static void
 clone_judge(Fuser *f, CloneOperands *below, uint32_t i)
 {
@@ -174,7 +184,8 @@ clone_judge(Fuser *f, CloneOperands *below, uint32_t i)
     if (jot_fuse_is_elementwise(n) && clone_may(&sum) &&
         (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
         f->bits[i] |= FN_CLONE;
-    if (sum.work && ((double)n->nelem <= sum.total || sum.dear || sum.uneven))
+    if (sum.work && ((double)n->nelem <= sum.total || sum.dear || sum.uneven)
+        && !clone_unpacks(&sum, n))
         f->bits[i] |= FN_WORK;
 }
 

@@ -39,6 +39,21 @@ attention_check(jot_Ctx *ctx, jot_Var q, jot_Var k, jot_Var v)
     return false;
 }
 
+/* What is added or asked broadcasts to (b, h, t, s); with groups heads are two dimensions. */
+static jot_Var
+attention_grouped(jot_Var mask, int64_t g, int64_t each)
+{
+    int64_t shape[5];
+    int rank = jot_rank(mask), n = 0;
+    bool all = rank > 2 && jot_extent(mask, -3) != 1;
+    for (int k = 0; k < rank; k++) {
+        if (k == rank - 3)
+            shape[n++] = all ? g : 1;
+        shape[n++] = k == rank - 3 && all ? each : jot_extent(mask, k);
+    }
+    return jot_reshape(mask, jot_ints(n, shape));
+}
+
 static jot_Var
 attention_masked(jot_Var scores, jot_Var mask)
 {
@@ -48,13 +63,70 @@ attention_masked(jot_Var scores, jot_Var mask)
     return jot_where(mask, scores, never);
 }
 
-/* scores (b, h, t, s) where row i may see columns 0 .. i + s - t */
+/* scores (..., t, s) where row i may see columns 0 .. i + s - t */
 static jot_Var
 attention_causal(jot_Var scores, int64_t t, int64_t s)
 {
     jot_Var row = jot_iota(scores.ctx, JOT_I64, JOT_SHAPE(t, s), 0);
     jot_Var column = jot_iota(scores.ctx, JOT_I64, JOT_SHAPE(t, s), 1);
     return attention_masked(scores, jot_le(column, jot_offset(row, (double)(s - t))));
+}
+
+/* Of scores (b, ..., t, s), the columns that count: those before lengths (b), and of causal rows
+ * those before lengths - t + 1 + row. */
+static jot_Var
+attention_filled(jot_Var scores, jot_Var lengths, bool causal)
+{
+    static const char *const conds[2][2] = {{"i3 < @e0(i0)", "i3 <= i2 + @e0(i0) - ys2"},
+                                            {"i4 < @e0(i0)", "i4 <= i3 + @e0(i0) - ys3"}};
+    jot_Var yes = jot_full_int(scores.ctx, JOT_BOOL, JOT_SHAPE(), 1);
+    return jot_reindex_ex(yes, jot_shape(scores), JOT_NONE_STRS, jot_strs(causal ? 2 : 1, conds[jot_rank(scores) == 5]), 0,
+                          JOT_VARS(lengths));
+}
+
+/* softmax(scores) v over the columns that count: what others weigh is 0 and their rows of v are not
+ * read (ccode/lower/filled.c). */
+static jot_Var
+attention_of_filled(jot_Var scores, jot_Var v, jot_Var filled)
+{
+    jot_Var most = jot_max(attention_masked(scores, filled), JOT_KEEP(-1));
+    jot_Var e = jot_where(filled, jot_exp(jot_sub(scores, most)), nn_number(scores, 0));
+    return jot_div(jot_matmul(e, v), jot_sum(e, JOT_KEEP(-1)));
+}
+
+static bool
+attention_options(jot_Ctx *ctx, const jot_Attention *how, jot_Var scores, int64_t b)
+{
+    static const char op[] = "attention";
+    if (nn_given(how->mask) && !nn_fits(ctx, how->mask, scores, op, "mask"))
+        return false;
+    if (!nn_given(how->lengths))
+        return true;
+    if (!nn_rank_is(ctx, how->lengths, 1, op, "lengths", "(b)")
+        || !nn_integer(how->lengths, op, "lengths"))
+        return false;
+    if (jot_extent(how->lengths, 0) != b)
+        jot_raise(ctx, JOT_ESHAPE, "attention: lengths: (%lld) asked (b of q), (%lld) found",
+                  (long long)b, (long long)jot_extent(how->lengths, 0));
+    else if (how->dropout != 0)
+        jot_raise(ctx, JOT_EUSE, "attention: dropout: none asked where lengths are given");
+    else
+        return true;
+    return false;
+}
+
+static jot_Var
+attention_mixed(jot_Var scores, jot_Var v, const jot_Attention *how)
+{
+    int64_t t = jot_extent(scores, -2), s = jot_extent(scores, -1);
+    if (nn_given(how->lengths))
+        return attention_of_filled(scores, v, attention_filled(scores, how->lengths, how->causal));
+    if (how->causal)
+        scores = attention_causal(scores, t, s);
+    jot_Var w = jot_softmax(scores, -1);
+    if (how->dropout != 0)
+        w = jot_dropout(w, how->dropout);
+    return jot_matmul(w, v);
 }
 
 jot_Var
@@ -68,13 +140,19 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     int64_t b = jot_extent(q, 0), h = jot_extent(q, 1), t = jot_extent(q, 2), d = jot_extent(q, 3);
     int64_t g = jot_extent(k, 1), s = jot_extent(k, 2), e = jot_extent(v, 3);
     bool masked = nn_given(how->mask);
-    if (masked && !jot_check(ctx, how->mask, "attention", "mask"))
+    if ((masked && !jot_check(ctx, how->mask, "attention", "mask"))
+        || (nn_given(how->lengths) && !jot_check(ctx, how->lengths, "attention", "lengths")))
         return nn_poison(ctx);
     jot_push(ctx);
     jot_DType dtype = jot_promote(jot_dtype(q), jot_promote(jot_dtype(k), jot_dtype(v)));
     dtype = nn_float_of(dtype);
     q = jot_cast(q, dtype), k = jot_cast(k, dtype), v = jot_cast(v, dtype);
     double scale = how->scale != 0 ? how->scale : 1 / nn_root((double)(d > 0 ? d : 1));
+    jot_Var any = jot_full(ctx, dtype, JOT_SHAPE(b, h, t, s), 0);
+    if (!attention_options(ctx, how, any, b)) {
+        jot_pop(ctx);
+        return nn_poison(ctx);
+    }
     bool grouped = g != h;
     if (grouped) {
         q = jot_reshape(q, JOT_SHAPE(b, g, h / g, t, d));
@@ -84,26 +162,15 @@ jot_attention(jot_Var q, jot_Var k, jot_Var v, const jot_Attention *how)
     bool before = dtype == JOT_F16; /* so that they stay in range, at the price of a kernel */
     jot_Var scores = jot_matmul(before ? jot_scale(q, scale) : q, jot_swap(k, -1, -2));
     scores = before ? scores : jot_scale(scores, scale);
-    scores = jot_reshape(scores, JOT_SHAPE(b, h, t, s));
-    if (masked && !nn_fits(ctx, how->mask, scores, "attention", "mask")) {
-        jot_pop(ctx);
-        return nn_poison(ctx);
-    }
     if (masked)
-        scores = attention_masked(scores, how->mask);
-    if (how->causal)
-        scores = attention_causal(scores, t, s);
-    jot_Var w = jot_softmax(scores, -1);
-    if (how->dropout != 0)
-        w = jot_dropout(w, how->dropout);
-    if (grouped)
-        w = jot_reshape(w, JOT_SHAPE(b, g, h / g, t, s));
-    return jot_leave(ctx, jot_reshape(jot_matmul(w, v), JOT_SHAPE(b, h, t, e)));
+        scores = attention_masked(scores, grouped ? attention_grouped(how->mask, g, h / g)
+                                                  : how->mask);
+    return jot_leave(ctx, jot_reshape(attention_mixed(scores, v, how), JOT_SHAPE(b, h, t, e)));
 }
 
 /* ---- positions ---- */
 
-/* (n, d / 2): position / base^(2 i / d), in f64 for f64, else in f32 */
+/* (..., d / 2): position / base^(2 i / d), in f64 for f64, else in f32 */
 static jot_Var
 positions_angles(jot_Var positions, jot_DType dtype, int64_t d, double base)
 {
@@ -141,13 +208,19 @@ jot_rotary(jot_Var x, jot_Var positions, double base, bool neighbours)
 {
     static const char op[] = "rotary";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, positions));
-    if (!jot_check(ctx, x, op, "x") || !nn_rank_is(ctx, positions, 1, op, "positions", "(t)")
+    if (!jot_check(ctx, x, op, "x") || !jot_check(ctx, positions, op, "positions")
         || !nn_integer(positions, op, "positions"))
         return nn_poison(ctx);
-    int rank = jot_rank(x);
-    if (rank < 2 || jot_extent(x, -2) != jot_extent(positions, 0))
-        return jot_raise(ctx, JOT_ESHAPE, "rotary: x: (..., %lld, d) asked (t of positions), rank "
-                         "%d found", (long long)jot_extent(positions, 0), rank);
+    int rank = jot_rank(x), own = jot_rank(positions);
+    if (own < 1 || rank < own + 1 || jot_extent(x, -2) != jot_extent(positions, -1))
+        return jot_raise(ctx, JOT_ESHAPE, "rotary: x: (..., %lld, d) asked (t of positions, which "
+                         "has rank %d), rank %d found",
+                         (long long)(own < 1 ? -1 : jot_extent(positions, -1)), own, rank);
+    for (int k = 2; k <= own; k++)
+        if (jot_extent(positions, -k) != 1 && jot_extent(positions, -k) != jot_extent(x, -k - 1))
+            return jot_raise(ctx, JOT_ESHAPE, "rotary: positions: extent 1 or %lld asked "
+                             "(dimension %d, as x), %lld found", (long long)jot_extent(x, -k - 1),
+                             own - k, (long long)jot_extent(positions, -k));
     int64_t d = jot_extent(x, -1);
     if (!positions_even(ctx, d, base, op))
         return nn_poison(ctx);

@@ -8,6 +8,7 @@
  * integers alone: NaN * 0 is NaN. With config.no_simplify nothing of this happens.
  *
  * Read before: ops/graph.h, ops/scalar.c. After: ops/element.c. */
+#include <float.h>
 #include "ops/graph.h"
 
 /* ---- constants and aliases ---------------------------------------------------------------- */
@@ -33,6 +34,15 @@ jot_node_is(jot_Ctx *ctx, NodeId id, double v)
     const Node *n = jot_node(ctx, id);
 
     return n->kind == NODE_CONST && jot_scalar_f64(n->value, (jot_DType)n->dtype) == v;
+}
+
+JOT_FN int
+jot_node_literal(jot_Ctx *ctx, NodeId id)
+{
+    const Node *n = jot_node(ctx, id);
+    double v = n->kind == NODE_CONST ? jot_scalar_f64(n->value, (jot_DType)n->dtype) : 2;
+
+    return v == 0 ? 1 : v == 1 ? 2 : v > DBL_MAX ? 3 : v < -DBL_MAX ? 4 : 0;
 }
 
 JOT_FN NodeId

@@ -374,6 +374,8 @@ kernel_tier(KernelStep *s, PlanTier tier)
     for (i = 0; i < 4; i++)
         step->over.bit[i] = info.over.bit[i] & (tier == TIER_BEST ? ~(uint64_t)0
                                                                   : step->over.bit[i]);
+    step->begins = info.begins;
+    step->as = info.as;
     jot_text_free(&text);
     jot_text_free(&why);
     return launch->kernel != NULL;
@@ -386,7 +388,8 @@ kernel_tiers(KernelStep *s, bool keep)
     Make *m = s->m;
     bool ok = kernel_tier(s, TIER_BEST);
 
-    s->step->seconds = jot_cost_seconds(&s->step->cost, &m->ctx->target);
+    /* how much of what begins as it is will change is not known: little */
+    s->step->seconds = s->step->begins ? 0 : jot_cost_seconds(&s->step->cost, &m->ctx->target);
     if (ok && jot_plan_step_quick(m, s->step) && !jot_tier_waits(m->ctx, s->step))
         ok = kernel_tier(s, TIER_QUICK);
     return ok && (!keep || jot_plan_known_keep(m, s->step, s->args, s->shared_nbytes));

@@ -21,7 +21,7 @@ jot_key_put64(uint32_t *w, uint64_t word)
     return w;
 }
 
-/* What a node is beyond its operands: 0 and 1 are part of a kernel, other literals are not. */
+/* What a node is beyond its operands: 0, 1 and infinities are part of a kernel, other literals are not. */
 static uint32_t *
 key_special(jot_Ctx *ctx, uint32_t *w, NodeId id)
 {
@@ -29,7 +29,7 @@ key_special(jot_Ctx *ctx, uint32_t *w, NodeId id)
 
     switch (n->kind) {
     case NODE_CONST:
-        *w++ = jot_node_is(ctx, id, 0) ? 0 : jot_node_is(ctx, id, 1) ? 1 : 2;
+        *w++ = (uint32_t)jot_node_literal(ctx, id);
         return w;
     case NODE_REINDEX:
     case NODE_REDUCE:

@@ -16,7 +16,7 @@
  * the group after that is this serial and the layouts of what it has in memory: its nodes are
  * walked once. Borders and stacks, steps of the plan's own, are kept under words of theirs.
  *
- * What is left out of the words: literals other than 0 and 1, seeds and streams (arguments of the
+ * What is left out of the words: literals other than 0, 1 and infinities, seeds and streams (arguments of the
  * kernel), and what a context never changes. Groups with user's expressions are not kept: equal
  * hashes of their texts would have to be compared.
  *

@@ -116,6 +116,7 @@ typedef struct {
     uint32_t arg, narg;    /* in plan.args: numbers of variables */
     uint32_t scalar, nscalar;
     BufSet over;           /* of the kernel's outputs: which may lie where it was wished */
+    uint8_t begins, as;    /* the output that must begin as an input is, and this; 0: none */
 } PlanStep;
 
 typedef struct { uint32_t pos; struct CodeSpec *spec; } PlanCode; /* holds a reference */

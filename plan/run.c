@@ -137,6 +137,17 @@ run_share(void *p, int64_t lo, int64_t hi, int worker)
               share->phase, lo, hi);
 }
 
+/* A result of which the kernel stores a part begins as what it updates, where it does not lie
+ * there. */
+static void
+run_begin(const Plan *plan, const PlanStep *step, void *const *arg)
+{
+    size_t nbytes = plan->vars.v[plan->args.v[step->arg + step->begins - 1]].nbytes;
+
+    if (arg[step->begins - 1] != arg[step->as - 1])
+        memcpy(arg[step->begins - 1], arg[step->as - 1], nbytes);
+}
+
 /* What a launch of the step works on; false: an earlier run's copy is still good. */
 static bool
 run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, PlanCall *share)
@@ -149,6 +160,8 @@ run_ready(const Plan *plan, const PlanStep *step, const PlanBind *bind, PlanCall
         return false;
     for (i = 0; i < step->narg; i++)
         arg[i] = bind->var[plan->args.v[step->arg + i]];
+    if (step->begins)
+        run_begin(plan, step, arg);
     share->fn = launch->kernel->fn;
     share->arg = arg;
     share->ints = plan->ints.n ? (const int64_t *)(const void *)(plan->ints.v + launch->ints)

@@ -4,6 +4,7 @@
  *
  *   requires  groups, layouts and copies of the plan     keeps  the plan
  * Read before: plan/built.c, ccode/strategy/strategy.h. After: plan/kernel.c. */
+#include "ccode/rewrite/rewrite.h"
 #include "plan/parts.h"
 #include "ops/user/code.h"
 
@@ -153,6 +154,8 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
         return false;
     jot_plan_kernel_layouts(m, group, k, args);
     jot_donate_wish(m, k, args);
+    if (!jot_kernel_partial(k))
+        return false;
     if (built->tiles)
         return kernel_print_tiles(m, k, built, tier, out, info, why);
     if (!m->dialect->device && !m->plan->dialect)

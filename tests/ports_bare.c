@@ -1,15 +1,8 @@
-/* tests/ports_bare.c - exported networks on a Cortex-M without an operating system or a C library.
+/* tests/ports_bare.c - exported networks on a Cortex-M. Weights stay in flash; of memory there are the
+ * arenas, the tables that a training step changes, and the stack.
  *
- *     reset   data from flash to memory, zeros, the unit for floats -> main -> the host's exit code
- *
- * Weights stay in flash; of memory there are the arenas, the tables that a training step changes,
- * and the stack, which is filled with a word first so that its depth shows. The console is the
- * host's (semihosting). Instructions are counted by the timer where qemu makes each of them a
- * nanosecond (-icount shift=0) and a tick 40 of them.
- *
- * Read before: tests/test_ports.sh, tests/ports_bare.ld. */
-#include <stddef.h>
-#include <stdint.h>
+ * Read before: tests/ports_board.h. */
+#include "tests/ports_board.h"
 #define lenet_HEADER
 #include "lenet.c"
 #define mixed_HEADER
@@ -18,85 +11,7 @@
 #include "learn.c"
 #include "cases.h"
 
-enum { TICK = 40, UNUSED = 0x5a5a5a5a, SAY = 4, LEAVE = 0x20, LEFT = 0x20026 };
-extern uint32_t stack_end[], stack_top[], data_from[], data_start[], data_end[];
-extern uint32_t bss_start[], bss_end[];
-void reset(void);
-void *memcpy(void *to, const void *from, size_t n);
-void *memset(void *to, int byte, size_t n);
-
-/* ---- what a C library would bring ---------------------------------------------------------- */
-
-void *
-memcpy(void *to, const void *from, size_t n)
-{
-    volatile char *t = to; /* volatile: no compiler makes a call of memcpy of it */
-    const char *f = from;
-
-    while (n--)
-        *t++ = *f++;
-    return to;
-}
-
-void *
-memset(void *to, int byte, size_t n)
-{
-    volatile char *t = to;
-
-    while (n--)
-        *t++ = (char)byte;
-    return to;
-}
-
-static void
-host(int what, const void *arg)
-{
-    register int r0 __asm__("r0") = what;
-    register const void *r1 __asm__("r1") = arg;
-
-    __asm__ volatile("bkpt 0xab" : "+r"(r0) : "r"(r1) : "memory");
-}
-
-static void
-say(const char *what, uint32_t number, const char *unit)
-{
-    char text[12];
-    int i = 11;
-
-    text[i] = 0;
-    do
-        text[--i] = (char)('0' + number % 10);
-    while (number /= 10);
-    host(SAY, what);
-    host(SAY, text + i);
-    host(SAY, unit);
-}
-
-/* ---- measuring ----------------------------------------------------------------------------- */
-
-static volatile uint32_t *const timer = (volatile uint32_t *)0xE000E010;
-
-static uint32_t
-ticks(void)
-{
-    timer[1] = 0xffffff;
-    timer[0] = 5; /* the processor's clock, no interrupt */
-    return timer[2];
-}
-
-static uint32_t
-stack_depth(void)
-{
-    uint32_t *at = stack_end;
-
-    while (at < stack_top && *at == UNUSED)
-        at++;
-    return (uint32_t)((char *)stack_top - (char *)at);
-}
-
 /* ---- cases --------------------------------------------------------------------------------- */
-
-static uint32_t passed, failed;
 
 /* Within what two orders of a sum and a fused multiply-add may differ by. */
 static void
@@ -182,46 +97,3 @@ all(void)
     say("", passed, " passed, ");
     say("", failed, " failed\n");
 }
-
-static void
-leave(uint32_t code)
-{
-    uint32_t block[2] = {LEFT, code};
-
-    host(LEAVE, block);
-    for (;;)
-        ;
-}
-
-static void
-fault(void)
-{
-    host(SAY, "a fault of the processor\n");
-    leave(1);
-}
-
-void
-reset(void)
-{
-    uint32_t *to, *from = data_from;
-
-    for (to = data_start; to < data_end;)
-        *to++ = *from++;
-    for (to = bss_start; to < bss_end;)
-        *to++ = 0;
-    for (to = stack_end; to < (uint32_t *)__builtin_frame_address(0) - 32;)
-        *to++ = UNUSED;
-#ifdef __ARM_FP
-    *(volatile uint32_t *)0xE000ED88 |= 0xfu << 20;
-    __asm__ volatile("dsb\n\tisb" : : : "memory");
-#endif
-    all();
-    leave(failed != 0);
-}
-
-typedef union { void *stack; void (*code)(void); } Vector;
-extern const Vector vectors[7];
-__attribute__((section(".vectors"), used)) const Vector vectors[7] = {
-    {stack_top}, {.code = reset},
-    {.code = fault}, {.code = fault}, {.code = fault}, {.code = fault}, {.code = fault}
-};

@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(ls *.h; find ops nn expr data io save command fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr data io onnx save command fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -51,7 +51,7 @@ done
 awk 'FNR == 1 { charter = 1 }
      charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
                for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
-     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data io save command fuse ccode plan backends tests -name '*.[ch]') |
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data io onnx save command fuse ccode plan backends tests -name '*.[ch]') |
 while read -r file to; do
     to=${to%.}
     [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
@@ -164,6 +164,18 @@ case $(tail -n 1 "$dir/saved.out") in
 *) cat "$dir/saved.out"; bad "docs/saved.md: its program" ;;
 esac
 
+# docs/llm.md: its program; the cache's row is written and read
+{
+    printf '#include <stdio.h>\n#include "nn.h"\nint main(void) { jot_Ctx *c = jot_open(NULL);\n'
+    sed -n '/^```c/,/^```/p' docs/llm.md | sed '/^```/d'
+    printf 'static float one[512], two[256], out[512]; for (int i = 0; i < 512; i++) one[i] = two[i %% 256] = 1;\n'
+    printf 'int64_t n = 8, to[4] = {0, 0, 0, 7}, down[4] = {0, 0, 7, 0};\n'
+    printf 'jot_call(step, JOT_INS(JOT_IN(one, 2048), JOT_IN(two, 1024), JOT_IN(two, 1024), JOT_IN(to, 32), JOT_IN(down, 32), JOT_IN(&n, 8)), JOT_OUTS(JOT_OUT(out, 2048)));\n'
+    printf 'printf("%%s%%.3f %%g\\n", jot_message(c), (double)out[5], jot_item(jot_sum(z, JOT_ALL_DIMS))); jot_close(c); return 0; }\n'
+} >"$dir/llm.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/llm.c" -o "$dir/llm" "$b/libjot.a" -ldl -lpthread -lm &&
+    [ "$(JOT_BACKEND=interp "$dir/llm")" = "0.998 0" ] && ok || bad "docs/llm.md: its program"
+
 # docs/io.md: its program, on files that it makes first
 {
     printf '#include <stdio.h>\n#include <string.h>\n#include "io.h"\n'
@@ -195,6 +207,7 @@ case $(tail -n 1 "$dir/io.out") in
     bad "docs/io.md: its checkpoints" ;;
 *) cat "$dir/io.out"; bad "docs/io.md: its program" ;;
 esac
+
 
 # docs/guide.md: its program, of which pieces that begin with a static function stand outside of main, prints what the page says
 {

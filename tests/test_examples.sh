@@ -6,7 +6,7 @@ mkdir -p out
 for e in "$dir"/[0-9]*; do
     case $e in *.*) continue ;; esac
     args=""
-    case $e in */07_digits|*/12_mnist) args="--quick" ;; esac
+    case $e in */07_digits|*/12_mnist|*/14_llama) args="--quick" ;; esac
     if $e $args >"$e.out" 2>&1; then passed=$((passed + 1))
     else echo "$e $args: exit $?"; tail -n 5 "$e.out"; failed=$((failed + 1)); fi
 done

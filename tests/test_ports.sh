@@ -2,7 +2,8 @@
 # tests/test_ports.sh BUILD [all] - other processors than this one, by cross compilers and qemu.
 #
 #   Cortex-M4, -M7, -M3   exported networks without an operating system or a C library: compiled
-#                         without a warning, the interpreter's values, weights in flash (ports_bare.c)
+#                         without a warning, the interpreter's values, weights in flash (ports_bare.c);
+#                         on -M7 the language model of tinystories, its letters (ports_llama_bare.c)
 #   aarch64               the library and programs that compare values, kernels with NEON's vectors by
 #                         a cross compiler that runs here
 #
@@ -34,7 +35,7 @@ bare() { # board, processor, flags
     for name in lenet mixed learn; do
         $arm -c "$dir/$name.c" -o "$dir/$name.o" || { lose "$core: $name.c compiles"; return; }
     done
-    $arm -I"$dir" tests/ports_bare.c "$dir"/lenet.o "$dir"/mixed.o "$dir"/learn.o -T tests/ports_bare.ld \
+    $arm -I. -I"$dir" tests/ports_bare.c "$dir"/lenet.o "$dir"/mixed.o "$dir"/learn.o -T tests/ports_bare.ld \
         -o "$dir/bare.elf" -lgcc || { lose "$core: links"; return; }
     timeout 60 "$qemu" -M "$board" -icount shift=0 -nographic -semihosting -kernel "$dir/bare.elf" \
         >"$dir/log" 2>&1 </dev/null
@@ -43,6 +44,20 @@ bare() { # board, processor, flags
     set -- $(arm-none-eabi-size "$dir/lenet.o" | tail -n 1)
     echo "$core: flash $1, data $2; $(grep instructions "$dir/log")"
     [ "$2" = 0 ] && [ "$3" = 0 ] && passed=$((passed + 1)) || lose "$core: weights stay in flash"
+}
+story="Once upon a time, there was a little girl named Lily. She loved to play outside in the park."
+speaks() { # the language model, where it is there: the same letters
+    [ -r ../shared/models/tinystories/stories260K.bin ] || { skip "Cortex-M: no ../shared/models/tinystories"; return; }
+    ${CC:-cc} -std=c99 -Wall -Wextra -O1 -D_GNU_SOURCE -I. tests/ports_llama.c examples/llama/*.c "$build/libjot.a" -o "$dir/llama" -ldl -lpthread -lm \
+        && "$dir/llama" "$dir" || { lose "the language model is exported"; return; }
+    arm="arm-none-eabi-gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -ffreestanding -nostdlib -mcpu=cortex-m7 -mthumb -mfpu=fpv5-sp-d16 -mfloat-abi=hard"
+    $arm -c "$dir/llama.c" -o "$dir/llama.o" && $arm -I. -I"$dir" tests/ports_llama_bare.c "$dir/llama.o" -T tests/ports_bare.ld -o "$dir/llama.elf" -lgcc \
+        || { lose "the language model compiles and links"; return; }
+    timeout 120 "$qemu" -M mps2-an500 -icount shift=0 -nographic -semihosting -kernel "$dir/llama.elf" >"$dir/log" 2>&1 </dev/null
+    # shellcheck disable=SC2046
+    set -- $(arm-none-eabi-size "$dir/llama.elf" | tail -n 1)
+    echo "llama: flash $1, data $2, zeros $3; $(grep instructions "$dir/log")"
+    grep -q "^$story" "$dir/log" && passed=$((passed + 1)) || { lose "what the language model says"; head -n 3 "$dir/log"; }
 }
 if ! here arm-none-eabi-gcc >/dev/null || ! qemu=$(here qemu-system-arm); then
     skip "Cortex-M: no arm-none-eabi-gcc or qemu-system-arm here"
@@ -53,6 +68,7 @@ else
     bare mps2-an386 cortex-m4 -mfpu=fpv4-sp-d16 -mfloat-abi=hard
     bare mps2-an500 cortex-m7 -mfpu=fpv5-sp-d16 -mfloat-abi=hard
     bare mps2-an385 cortex-m3
+    speaks
 fi
 
 # ---- aarch64 ----

@@ -10,7 +10,7 @@
 static jot_Var
 attention(const jot_Var *in, jot_Var mask, bool causal, double scale)
 {
-    jot_Attention how = {mask, causal, scale, 0};
+    jot_Attention how = {.mask = mask, .causal = causal, .scale = scale};
     return jot_attention(in[0], in[1], in[2], &how);
 }
 

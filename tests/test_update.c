@@ -2,7 +2,8 @@
  * places, also outside; gradients to second order; a cache that grows: one plan, one kernel, in
  * place, as a compiled function too; wrong arguments.
  *
- * Guards: nn/update.c. */
+ * Guards: nn/update.c, ccode/rewrite/partial.c. */
+#include <time.h>
 #include "core.h"
 #include "nn.h"
 #include "tests/test.h"
@@ -194,6 +195,54 @@ test_refused(jot_Ctx *c)
           "%s", jot_message(c));
 }
 
+static double
+seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* A row of 64 MB takes no time; where the old value is wanted as well, both are right. */
+static void
+test_part(jot_Ctx *c)
+{
+    enum { ROWS = 1 << 16, WIDE = 256 };
+    double least = 1, whole = 1;
+    jot_Var cache = jot_param(c, JOT_F32, JOT_SHAPE(ROWS, WIDE), NULL), old = jot_none();
+    for (int step = 0; step < 12; step++) {
+        double began = seconds();
+        jot_push(c);
+        jot_Var row = jot_full(c, JOT_F32, JOT_SHAPE(1, WIDE), step + 1);
+        if (step == 10)
+            old = jot_keep(jot_stop_grad(cache));
+        jot_assign_slice(cache, JOT_INTS(step * 7, 0), row);
+        jot_run(c, JOT_NONE_VARS);
+        jot_pop(c);
+        double took = seconds() - began;
+        if (step == 0)
+            jot_data(cache);
+        least = step > 1 && step < 10 && took < least ? took : least;
+    }
+    for (int step = 0; step < 3; step++) {
+        double began = seconds();
+        jot_push(c);
+        jot_assign(cache, jot_offset(cache, 0.5));
+        jot_run(c, JOT_NONE_VARS);
+        jot_pop(c);
+        whole = seconds() - began < whole ? seconds() - began : whole;
+    }
+    const float *x = jot_data(cache), *y = jot_data(old);
+    int bad = 0;
+    for (int i = 0; x && y && i < ROWS * WIDE; i++) {
+        int step = i / WIDE % 7 == 0 && i / WIDE / 7 < 12 ? i / WIDE / 7 : -1;
+        bad += x[i] != (float)(step + 1) + 1.5f || y[i] != (step < 10 ? (float)(step + 1) : 0);
+    }
+    CHECK(x && y && !bad, "%d wrong; %s", bad, jot_message(c));
+    CHECK(least < whole / 10 || !strcmp(jot_backend(c), "interp"), "a row %g us, all %g us",
+          1e6 * least, 1e6 * whole);
+}
+
 int
 main(void)
 {
@@ -209,7 +258,7 @@ main(void)
             test_compiled(c);
             test_refused(c);
             if (i)
-                test_cache(c);
+                test_cache(c), test_part(c);
         }
         jot_close(c);
     }

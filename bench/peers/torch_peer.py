@@ -413,6 +413,45 @@ def treelstm():
     return run
 W["treelstm_train_tree"] = treelstm
 
+# --- language models: a token at place 100, or 128 tokens of a prompt; caches of keys and values ---
+class Llama(nn.Module):
+    def __init__(s, dim, hidden, layers, heads, room, dtype):
+        super().__init__()
+        s.heads, s.d, s.dtype = heads, dim // heads, dtype
+        s.table = torch.zeros(32000, dim, dtype=dtype)
+        w = lambda o, i: torch.zeros(o, i, dtype=dtype)
+        s.layers = [(w(3 * dim, dim), w(dim, dim), w(2 * hidden, dim), w(dim, hidden),
+                     torch.zeros(2, 1, heads, room, dim // heads, dtype=dtype)) for _ in range(layers)]
+        s.norm = torch.ones(dim, dtype=dtype)
+        a = torch.arange(room)[:, None] / 10000 ** (torch.arange(s.d // 2) * 2 / s.d)
+        s.turns = torch.polar(torch.ones_like(a), a)
+
+    def turn(s, x, at, t):
+        y = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2)) * s.turns[at:at + t]
+        return torch.view_as_real(y).flatten(-2).to(s.dtype)
+
+    def forward(s, tokens, at):
+        x, t, dim = F.embedding(tokens, s.table), tokens.shape[1], s.table.shape[1]
+        for wqkv, wo, w13, w2, cache in s.layers:
+            q, k, v = F.linear(F.rms_norm(x, (dim,), s.norm, 1e-5), wqkv).view(1, t, 3, s.heads, s.d).permute(2, 0, 3, 1, 4)
+            cache[0, :, :, at:at + t], cache[1, :, :, at:at + t] = s.turn(k, at, t), v
+            y = F.scaled_dot_product_attention(s.turn(q, at, t), cache[0, :, :, :at + t], cache[1, :, :, :at + t], is_causal=t > 1)
+            x = x + F.linear(y.transpose(1, 2).reshape(1, t, dim), wo)
+            a, b = F.linear(F.rms_norm(x, (dim,), s.norm, 1e-5), w13).chunk(2, -1)
+            x = x + F.linear(F.silu(a) * b, w2)
+        return F.linear(F.rms_norm(x[:, -1], (dim,), s.norm, 1e-5), s.table)
+
+
+for nm, size, dtype in (("15m", (288, 768, 6, 6, 256), torch.float32), ("110m", (768, 2048, 12, 12, 1024), torch.float32),
+                        ("110m_bf16", (768, 2048, 12, 12, 1024), torch.bfloat16)):
+    for kind, t, at in (("token", 1, 100), ("prompt128", 128, 0)):
+        forward(f"llm_{nm}_{kind}_compiled", lambda size=size, dtype=dtype, t=t, at=at:
+                (Llama(*size, dtype), (torch.zeros(1, t, dtype=torch.long), at)))
+for kind, dtype in (("q8_0", torch.bfloat16), ("q4_0", torch.bfloat16)):
+    for rows in (1, 32):
+        forward(f"llm_{kind}_{rows}_compiled", lambda rows=rows, dtype=dtype:
+                (F.linear, (R(rows, 4096).to(dtype), torch.zeros(4096, 4096, dtype=dtype))))
+
 if os.environ.get("BENCH_DRAWN"):
     import drawn
     W.update(drawn.workloads(os.environ["BENCH_DRAWN"], args.threads, args.mode == "compile"))

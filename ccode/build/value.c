@@ -6,7 +6,7 @@
  *         element-wise       EW    of value(operand, index, guards)
  *         reindex            value(x, map(index), guards + "map(index) is inside x")
  *         reduction          of a nest: REDUCE over the axes that its index leaves out
- *         constant           0, 1: CONST; others are arguments: a new literal compiles nothing
+ *         constant           0, 1, infinities: CONST; others are arguments: a new one compiles nothing
  *
  * Index tuples are expressions over the kernel's axes, so a chain of reindexes is composed by
  * substitution, and a node reached twice at the same index is one value (the memo). Guards say
@@ -166,7 +166,7 @@ build_literal(Build *b, NodeId id)
 {
     const Node *node = jot_node(b->ctx, id);
 
-    if (jot_node_is(b->ctx, id, 0) || jot_node_is(b->ctx, id, 1))
+    if (jot_node_literal(b->ctx, id))
         return jot_v_const(b->k, node->dtype, node->value);
     return build_scalar(b, id, BUILD_VALUE, jot_dtype_compute(node->dtype));
 }
@@ -272,7 +272,10 @@ build_select(Build *b, const Guards *added, uint32_t value, jot_DType dtype, jot
 {
     Ix all = jot_ix_all(&b->ctx->ix, added->n, added->v);
     uint32_t cond = jot_v_index(b->k, JOT_BOOL, all), other;
+    const Value *v = &b->k->values.v[value];
 
+    if (dtype == JOT_BOOL && v->op == VAL_CONST && v->c.u && !overflow.u)
+        return cond;
     other = jot_v_const(b->k, dtype, overflow);
     return jot_v_ew(b->k, EW_SELECT, dtype, cond, value, other);
 }

@@ -319,7 +319,7 @@ chain_blocks(Chain *c)
         nbytes = 4 * jot_kernel_points(c->k, (m->c.n | m->c.k) & c->k->values.v[m->c.b].free);
         p->packed = c->kind[m->c.b] == CHAIN_INLINE &&
                     !(jot_contract_unit(m, m->c.b, m->v) && jot_contract_plain(m, m->c.b) &&
-                      nbytes <= (double)l1);
+                      (nbytes <= (double)l1 || jot_chain_ext(c, m->r) <= CHAIN_FEW));
         for (int j = 0; j < i; j++) /* one place for a value */
             if (c->product[j].packed && c->product[j].m.c.b == m->c.b)
                 p->packed = false;

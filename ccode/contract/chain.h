@@ -17,6 +17,7 @@ enum {
     CHAIN_STAGES = 48,
     CHAIN_KEEP = 6,         /* operators of a value that is computed once for several stages */
     CHAIN_STEPS = 16,       /* of the loops around blocks: enough for any number of threads */
+    CHAIN_FEW = 8,          /* rows for which nothing is packed that lies in vectors */
     CHAIN_LEAST = 16,       /* rows of a block */
     CHAIN_MOST = 128,
     CHAIN_NBYTES = 1 << 17, /* of scratch that a block of more rows may have */

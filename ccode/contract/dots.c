@@ -17,18 +17,24 @@
 #include "ccode/contract/make.h"
 #include "target/choice.h"
 
+#define DOTS_UNPACK 1.5 /* cycles of a vector that is unpacked */
 #define DOTS_FOLD 4 /* cycles of a sum's fold: a lane crossing for each halving, on one port */
 enum { DOTS_MOST = 8 }; /* rows, columns of a block */
 
-/* The axis of the sum along which both operands lie as they are; -1: none. */
+static bool
+dots_lies(const ContractMake *m, uint32_t value, int along)
+{
+    return (jot_contract_plain(m, value) && jot_contract_unit(m, value, along)) ||
+           jot_contract_unpacked(m, value, along);
+}
+
+/* The axis of the sum along which both operands lie as they are, or unpacked; -1: none. */
 static int
 dots_along(const ContractMake *m)
 {
-    if (!jot_contract_plain(m, m->c.a) || !jot_contract_plain(m, m->c.b))
-        return -1;
     for (int x = 0; x < (int)m->k->axes.n; x++)
-        if ((m->c.k >> x & 1) && m->k->axes.v[x].ext >= m->lanes &&
-            jot_contract_unit(m, m->c.a, x) && jot_contract_unit(m, m->c.b, x))
+        if ((m->c.k >> x & 1) && m->k->axes.v[x].ext >= m->lanes && dots_lies(m, m->c.a, x) &&
+            dots_lies(m, m->c.b, x))
             return x;
     return -1;
 }
@@ -51,7 +57,11 @@ dots_cycles(const ContractMake *m, const ContractDots *d, int64_t rows, int64_t 
     double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
     double times = out / (double)high / (double)wide;
 
-    return times * dots_steps(m, d->along) * jot_contract_grid_cycles(high, rows, wide, columns) +
+    return times * dots_steps(m, d->along) *
+               (jot_contract_grid_cycles(high, rows, wide, columns) +
+                DOTS_UNPACK * ((double)wide * (double)(d->unpack_v ? (high + rows - 1) / rows : 0) +
+                               (double)high *
+                                   (double)(d->unpack_r ? (wide + columns - 1) / columns : 0))) +
            DOTS_FOLD * out;
 }
 
@@ -72,7 +82,8 @@ dots_block(const ContractMake *m, ContractDots *d)
     jot_choice_end(&choice);
 }
 
-/* The operand of fewer rows stays in the first cache while the other streams by. */
+/* The operand of fewer rows stays in the first cache while the other streams by; in the second,
+ * where that is to be unpacked, which would be more work by panels. */
 JOT_FN bool
 jot_contract_dots_find(const ContractMake *m, ContractDots *d)
 {
@@ -86,9 +97,11 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     d->swap = jot_kernel_extent(m->k, rows) > jot_kernel_extent(m->k, columns);
     d->r = jot_contract_longest(m->k, d->swap ? columns : rows);
     d->v = jot_contract_longest(m->k, d->swap ? rows : columns);
+    d->unpack_r = !jot_contract_plain(m, d->swap ? m->c.b : m->c.a);
+    d->unpack_v = !jot_contract_plain(m, d->swap ? m->c.a : m->c.b);
     if (d->r < 0 || d->v < 0 ||
         jot_kernel_extent(m->k, m->c.k | (d->swap ? columns : rows)) * nbytes >
-            m->target->cache_nbytes[LEVEL_L1] / 2)
+            m->target->cache_nbytes[d->unpack_v ? LEVEL_L2 : LEVEL_L1] / 2)
         return false;
     jot_choice_quiet(m->target, true);
     dots_block(m, d);
@@ -152,3 +165,4 @@ jot_contract_dots(ContractMake *m)
     return jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }
 #undef DOTS_FOLD
+#undef DOTS_UNPACK

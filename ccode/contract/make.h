@@ -11,6 +11,7 @@
 typedef struct {
     int along, r, v;
     bool swap;                  /* the rows are b's */
+    bool unpack_r, unpack_v;    /* what has the rows, the columns, is computed as it is read */
     int64_t rows, columns;
     double price;               /* cycles of the whole */
 } ContractDots;
@@ -73,6 +74,9 @@ JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
 JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
 JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load as it lies */
 JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
+/* ... computed from such as it is read, by at most CONTRACT_UNPACK operations */
+enum { CONTRACT_UNPACK = 8 };
+JOT_FN bool jot_contract_unpacked(const ContractMake *m, uint32_t value, int axis);
 JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
 JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis);
 /* Words are read as they lie: along the axis their elements are neighbours. */

@@ -102,6 +102,27 @@ jot_contract_unit(const ContractMake *m, uint32_t value, int axis)
     return v->op == VAL_LOAD && stride_of(m, v->buf, v->at, axis) == 1;
 }
 
+/* A value that is unpacked as it is read, by a few operations on loads of which neighbours along
+ * the axis lie together, or that stand still. */
+JOT_FN bool
+jot_contract_unpacked(const ContractMake *m, uint32_t value, int axis)
+{
+    OperandWalk w;
+    uint32_t n;
+    int work = 0, loads = 0;
+    for (jot_operands_open(&w, m->k, value); (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &m->k->values.v[n];
+        int64_t stride = v->op == VAL_LOAD ? stride_of(m, v->buf, v->at, axis) : 0;
+        bool moves = v->free >> axis & 1;
+        if (v->op == VAL_LOAD ? v->ncond || (moves && stride != 1)
+                              : v->op != VAL_EW && v->op != VAL_CONST && v->op != VAL_SCALAR)
+            return false;
+        loads += v->op == VAL_LOAD && moves;
+        work += v->op == VAL_EW;
+    }
+    return loads == 1 && work <= CONTRACT_UNPACK && !w.deep;
+}
+
 JOT_FN bool
 jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis)
 {

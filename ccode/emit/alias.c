@@ -3,7 +3,8 @@
  *     w1[i] = w[i] - rate * g[i]           w1 in the memory of w
  *
  * Right when every element of the input is read for the last time before the output's element of
- * the same address is written. A plain store writes each element once. So it is enough that each
+ * the same address is written. A plain store, or that of a part (ccode/rewrite/partial.c), writes
+ * each element once. So it is enough that each
  * load of the input has, at the same address, under the same loops and behind it in the text, a
  * store of the output: no other store of the function touches that element, and no later load reads
  * it. What stands before all phases is read again in each of them.
@@ -69,7 +70,8 @@ over_once(const Code *code, uint32_t out)
 
     for (uint32_t i = 0; i < code->k->stores.n; i++)
         if (code->k->stores.v[i].buf == out) {
-            if (!jot_store_is_plain(code->k, &code->k->stores.v[i]))
+            if (!code->k->bufs.v[out].begins
+                && !jot_store_is_plain(code->k, &code->k->stores.v[i]))
                 return false;
             stores++;
         }

@@ -194,6 +194,9 @@ typedef struct { const DeviceDialect *of; const char *name, *where, *call; } Bui
 #define BUILTINS_ROUND "defined __SSE4_1__ || defined __aarch64__"
 #define BUILTINS_ROOT "defined __NO_MATH_ERRNO__ && (defined __SSE2__ || defined __aarch64__)"
 #define BUILTINS_ASM(text, reg) "__asm__(\"" text "\" : \"+" reg "\"(x));\n    return x"
+#define BUILTINS_HALF "typedef short halves __attribute__((vector_size(16)));\n" \
+                      "    typedef float floats __attribute__((vector_size(16)));\n" \
+                      "    return ((floats)__builtin_ia32_vcvtph2ps((halves){(short)h}))[0]"
 #define BUILTINS_SINGLE "defined __ARM_FP && !(__ARM_FP & 8)"
 #define BUILTINS_WHOLE "return jotm_rempi2wholef(x, q, lo)"
 static const Builtin builtins[] = {
@@ -210,6 +213,7 @@ static const Builtin builtins[] = {
     { NULL, "jotm_sqrt", "defined __AVX__", BUILTINS_ASM("vsqrtsd %0, %0, %0", "x") },
     { NULL, "jotm_sqrt", "defined __SSE2__", BUILTINS_ASM("sqrtsd %0, %0", "x") },
     { NULL, "jotm_sqrt", "defined __aarch64__", BUILTINS_ASM("fsqrt %d0, %d0", "w") },
+    { NULL, "jotm_f16_to_f32", "defined __F16C__ && !defined __clang__", BUILTINS_HALF },
     { NULL, "jotm_rintf", BUILTINS_ROUND, "return __builtin_rintf(x)" },
     { NULL, "jotm_rint", BUILTINS_ROUND, "return __builtin_rint(x)" },
     { NULL, "jotm_floorf", BUILTINS_ROUND, "return __builtin_floorf(x)" },

@@ -525,7 +525,8 @@ static const ConvertName convert_names[] = {
 #undef CONVERT_TO64
 #undef CONVERT_UP
 
-/* jot_cv_i64_f32x8: lanes of a type as another, as C converts. False: it is no such name. */
+/* jot_cv_i64_f32x8: lanes of a type as another, as C converts; bytes and shorts become f32 by way of
+ * i32, where gcc 12 would take them one by one. False: it is no such name. */
 static bool
 put_convert(Text *out, const char *name, size_t n)
 {
@@ -553,8 +554,12 @@ put_convert(Text *out, const char *name, size_t n)
                    c->to, c->lanes, c->call);
         break;
     }
-    jot_text_f(out, "    return __builtin_convertvector(x, jot_%.*sx%d);\n%s}\n", (int)(end - to),
-               name + to, v.lanes, target ? "#endif\n" : "");
+    if (name_is("f32", name + to, end - to) && v.name[1] != '3' && v.name[1] != '6')
+        jot_text_f(out, "    return jot_cv_f32_i32x%d(jot_cv_i32_%.*s(x));\n}\n", v.lanes, (int)v.n,
+                   v.name);
+    else
+        jot_text_f(out, "    return __builtin_convertvector(x, jot_%.*sx%d);\n%s}\n",
+                   (int)(end - to), name + to, v.lanes, target ? "#endif\n" : "");
     return true;
 }
 

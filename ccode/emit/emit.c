@@ -271,6 +271,11 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
     memset(info, 0, sizeof *info);
     info->vectors = p->d->vectors && (p->lanes > 1 || p->vectors);
     info->over = p->over;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        if (p->k->bufs.v[b].begins) {
+            info->begins = (uint8_t)b;
+            info->as = p->k->bufs.v[b].over;
+        }
     info->nints = p->nints;
     memcpy(info->ints, p->ints, sizeof info->ints);
     info->phases = p->code->phases;

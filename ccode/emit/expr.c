@@ -326,6 +326,13 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
 {
     uint32_t a = jot_print_arg(p, in, 0);
     int to = in->round;
+    if (mode == WHOLE && in->lanes && jot_print_is_unpacked(p, in)) {
+        const Inst *load = &p->code->inst.v[a];
+        const char *lane = jot_print_short(load->dtype);
+        jot_text_f(p->out, "jot_cv_f32_%sx%d(jot_ld_%sx%d(", lane, p->lanes, lane, p->lanes);
+        jot_print_f(p, "%b + %2v))", load->aux, jot_print_arg(p, load, 0));
+        return;
+    }
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))
         jot_print_expr(p, a, 13, mode);
     else if (to == JOT_BOOL)

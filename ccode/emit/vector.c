@@ -50,6 +50,20 @@ jot_print_is_lane(int dtype)
     return dtype < JOT_DTYPES && jot_dtype_nbytes((jot_DType)dtype) >= sizeof(float);
 }
 
+/* A whole vector of bytes or shorts as floats, as they are loaded. */
+JOT_FN bool
+jot_print_is_unpacked(const Printer *p, const Inst *in)
+{
+    const Inst *load;
+    if (!p->d->vectors || p->loop || in->op != C_EW || in->ew != EW_CAST || in->dtype != JOT_F32 ||
+        in->round != JOT_F32 || in->lanes != p->lanes)
+        return false;
+    load = vector_arg(p, in, 0);
+    return load->op == C_LOAD && load->in_place && load->narg == 1 && load->lanes == in->lanes &&
+           load->dtype != JOT_BOOL && jot_dtype_nbytes((jot_DType)load->dtype) < sizeof(float) &&
+           p->k->bufs.v[load->aux].dtype == load->dtype;
+}
+
 /* A choice by a mask: a comparison's, or made of bytes. */
 JOT_FN bool
 jot_print_is_choice(Printer *p, const Inst *in)
@@ -108,7 +122,7 @@ jot_print_whole(Printer *p, uint32_t n)
         return (jot_print_is_lane(in->dtype) || (in->narg == 1 && in->dtype == JOT_BOOL)) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||
                 jot_print_is_half(p->k->bufs.v[in->aux].dtype));
-    if (jot_print_is_choice(p, in))
+    if (jot_print_is_choice(p, in) || jot_print_is_unpacked(p, in))
         return true;
     if (in->op != C_EW || !jot_print_is_lane(in->dtype) || in->ew == EW_CAST || in->ew == EW_SELECT)
         return false;

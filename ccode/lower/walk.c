@@ -53,6 +53,7 @@ JOT_FN void
 jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
 {
     int axis = w->t->nodes.v[n].loop.axis;
+    bool outer = w->at.left[axis] == jot_axis_ext(w->s, axis);
     if (!jot_vec_reserve(w->code->mem, w->around, 1))
         return;
     w->around.v[w->around.n++] = w->at; /* not on the stack: loops nest */
@@ -61,7 +62,10 @@ jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
     w->at.block[axis] = w->t->nodes.v[n].loop.step;
     w->at.copy[axis] += copy;
     jot_walk_derive(w);
+    outer = outer && jot_walk_fills(w, n);
     jot_walk_kids(w, n);
+    if (outer)
+        jot_code_pop(&w->b);
     w->at = w->around.v[--w->around.n];
 }
 
@@ -554,6 +558,7 @@ jot_walk(Code *code, const Kernel *k, const Sched *s, const Tree *t, Text *why)
         for (uint32_t i = 0; i < k->values.n; i++)
             w->stage_of[i] = jot_stage_of(s, i);
         start(w);
+        jot_walk_filled(w);
         if (s->group)
             jot_walk_launches(w);
         else

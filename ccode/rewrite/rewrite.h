@@ -43,6 +43,10 @@ JOT_FN bool jot_merge_axes(Kernel *k);
  * of memory. */
 JOT_FN bool jot_kernel_scatters(Kernel *k);
 
+/* Stores of what an updated input has there already become none (ccode/rewrite/partial.c). False:
+ * out of memory. */
+JOT_FN bool jot_kernel_partial(Kernel *k);
+
 /* A load or select that is a constant, `outside`, except where `cond` (0: everywhere) holds; there
  * it is value `inside`. */
 typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;

@@ -6,6 +6,11 @@
  *     %s: r:4p | k:32 r:1u k:1l          four rows side by side, each in 32 lanes of partial sums
  *     !0: r:4p r:1u
  *
+ * w may be several loads, which the body unpacks, and the sum over blocks as well, of which each has
+ * a scale:
+ *
+ *     %s: r:4p | b:1 k:32 r:1u k:1l      y[r] = sum over b, k of x[b, k] * (q[r, b, k] * d[r, b])
+ *
  * What fetches lines ahead stops at the end of a page, and one row at a time is one stream: on two
  * cores rows of 36 KB came at 37 GB/s one by one, at 58 four by four. What is made of x is shared.
  *
@@ -16,7 +21,7 @@
 
 enum { ROWS_AT_ONCE = 4, ROWS_LEAST = 16 };
 
-/* The only reduction, over one axis; 0: it is another kernel. */
+/* The only reduction, and its last axis, along which it may lie; 0: it is another kernel. */
 static uint32_t
 rows_sum(const Kernel *k, const bool *used, int *inner)
 {
@@ -30,11 +35,10 @@ rows_sum(const Kernel *k, const bool *used, int *inner)
         if (v->op == VAL_REDUCE)
             sum = i;
     }
-    if (!sum || k->values.v[sum].ew != EW_ADD || !k->values.v[sum].axes ||
-        (k->values.v[sum].axes & (k->values.v[sum].axes - 1)))
+    if (!sum || k->values.v[sum].ew != EW_ADD || !k->values.v[sum].axes)
         return 0;
-    for (*inner = 0; !(k->values.v[sum].axes >> *inner & 1); ++*inner)
-        ;
+    for (int a = 0; a < (int)k->axes.n; a++)
+        *inner = k->values.v[sum].axes >> a & 1 ? a : *inner;
     return sum;
 }
 
@@ -62,17 +66,19 @@ rows_axis(const Kernel *k, const bool *used, uint32_t sum, int inner, const Targ
 }
 
 static bool
-rows_write(Sched *s, Kernel *k, uint32_t sum, int inner, int rows, int lanes)
+rows_write(Sched *s, Kernel *k, uint32_t sum, int inner, int rows, int64_t wide, bool fma)
 {
     Writer w;
     jot_write_open(&w, s, k, 1);
     jot_write_number(&w, 's', sum);
     jot_write_set(&w, 'o', k->values.v[sum].free & ~((uint64_t)1 << rows));
+    jot_write_set(&w, 'b', k->values.v[sum].axes & ~((uint64_t)1 << inner));
     jot_write_axis(&w, 'r', rows);
     jot_write_axis(&w, 'k', inner);
     jot_write_number(&w, 'R', ROWS_AT_ONCE);
-    jot_write_number(&w, 'L', lanes);
-    jot_write_lines(&w, "%$s: $o:1p $r:$Rp | $k:$L $r:1u $k:1l\n"
+    jot_write_number(&w, 'L', wide);
+    s->fma = fma;
+    jot_write_lines(&w, "%$s: $o:1p $r:$Rp | $b:1 $k:$L $r:1u $k:1l; next 1\n"
                         "!*: $o:1p $r:$Rp $r:1u\n");
     return jot_write_done(&w);
 }
@@ -90,16 +96,20 @@ JOT_FN bool
 jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     bool *used = jot_mem_new(k->mem, KERNEL_VALUES, sizeof *used);
-    int inner = 0, rows = -1, wide = 2 * lanes;
+    int inner = 0, rows = -1;
+    int64_t wide = 2 * lanes;
     uint32_t sum = used && k->values.n <= KERNEL_VALUES
                  ? (jot_kernel_used(k, used), rows_sum(k, used, &inner)) : 0;
-    if (sum && lanes > 1 && k->axes.v[inner].ext >= 8 * wide &&
+    if (sum && k->axes.v[inner].ext < wide)
+        wide = k->axes.v[inner].ext;
+    if (sum && lanes > 1 && wide % lanes == 0 &&
+        jot_kernel_points(k, k->values.v[sum].axes) >= 16 * lanes &&
         rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
-    if (!rows_write(s, k, sum, inner, rows, wide))
+    if (!rows_write(s, k, sum, inner, rows, wide, target->fma))
         return false;
     if (jot_sched_verify(s, NULL))
         return true;

@@ -202,7 +202,8 @@ jot_nn_attention(jot_Net net, const char *name, jot_Var x, jot_Var memory,
     if (cross)
         other = seq_project(n, memory, w, b, s.w, 2 * kv);
     int64_t at = cross ? 0 : s.w;
-    jot_Attention plan = {how->mask, how->causal, 0, n->train ? how->dropout : 0};
+    jot_Attention plan = {.mask = how->mask, .causal = how->causal,
+                          .dropout = n->train ? how->dropout : 0};
     jot_Var y = jot_attention(seq_split(q, 0, s.heads, s.d, how->rotary),
                               seq_split(other, at, s.kv, s.d, cross ? 0 : how->rotary),
                               seq_split(other, at + kv, s.kv, s.d, 0), &plan);

@@ -1,4 +1,4 @@
-/* 14_loops.c - branches and loops inside a function.
+/* 15_loops.c - branches and loops inside a function.
  *
  * C's own if and for say what a graph is made of while it is built. jot_cond, jot_while and jot_for
  * are part of the graph: what decides is a value of it, at the time it runs. Their bodies are C

@@ -1,0 +1,199 @@
+/* ccode/lower/filled.c - the filled part of an axis: its loops end where a number of the run says.
+ *
+ *     %2 = bool index -j + @e0(b) - 1 >= 0            j stands before @e0(b)
+ *     %5 = f32 reduce maximum over j of select %2 %4 -inf
+ *     %8 = f32 reduce add over j of (select %2 %7 0) * v[j, d]
+ *
+ *     for (j = 0; j < 1024 && j < @e0(b); j += 32) ...
+ *
+ * No store has the axis, and behind the end each reduction along it takes its identity, or in a sum
+ * a product with a 0 that a condition on places has put there: such a term is 0, whatever the other
+ * factor (docs/spec.md). So nothing that depends on the axis matters there, be it kept or packed.
+ * A loop ends with the step that the end is in; what is computed of less than another stage reads is
+ * refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
+ *
+ * Read before: ccode/lower/walk.h. After: ccode/lower/walk.c (jot_walk_bind). */
+#include "ccode/ir/operands.h"
+#include "ccode/lower/walk.h"
+#include "ccode/rewrite/rewrite.h"
+
+/* Where axis ends by one of the conditions joined by `and`; 0: by none. */
+static Ix
+filled_by(IxPool *ix, Ix cond, int axis)
+{
+    const IxRec rec = ix->recs.v[cond];
+    bool inside;
+    Ix end;
+
+    if (rec.op == IX_AND) {
+        end = filled_by(ix, rec.a, axis);
+        return end ? end : filled_by(ix, rec.b, axis);
+    }
+    if (rec.op != IX_GE0 || !rec.slots || jot_ix_coef(ix, rec.a, axis, &inside) != -1 || inside)
+        return 0;
+    end = jot_ix_add(ix, rec.a, jot_ix_axis(ix, axis));
+    return jot_ix_add(ix, end, jot_ix_const(ix, 1));
+}
+
+/* ... by what makes value n `outside` where it does not hold. */
+static Ix
+filled_guard(const Kernel *k, uint32_t n, jot_Scalar outside, int axis)
+{
+    bool whole = k->values.v[n].dtype < JOT_F16;
+    Guarded g;
+
+    if (!jot_value_guarded(k, n, &g) || (whole ? g.outside.i != outside.i
+                                               : g.outside.f != outside.f))
+        return 0;
+    return filled_by(k->ix, g.cond, axis);
+}
+
+/* Where the terms of a reduction along the axis end. */
+static Ix
+filled_terms(const Kernel *k, const Value *v, int axis)
+{
+    uint32_t body = k->args.v[v->arg];
+    const Value *term = &k->values.v[body];
+    jot_Scalar identity;
+    Ix end = 0;
+
+    if (v->narg != 1 || !jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &identity))
+        return 0;
+    for (int i = 0; i < v->ncond && !end; i++)
+        end = filled_by(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i], axis);
+    end = end ? end : filled_guard(k, body, identity, axis);
+    for (int i = 0; !end && i < 2 && v->ew == EW_ADD && term->op == VAL_EW && term->ew == EW_MUL;
+         i++)
+        end = filled_guard(k, k->args.v[term->arg + (uint32_t)i], identity, axis);
+    return end;
+}
+
+/* The one end of all reductions along the axis, on which nothing that is stored depends. */
+static Ix
+filled_axis(const Kernel *k, const bool *used, int axis)
+{
+    uint64_t bit = (uint64_t)1 << axis;
+    Ix end = 0;
+
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (k->stores.v[i].acc || (k->stores.v[i].free & bit))
+            return 0;
+    for (uint32_t i = 1; i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        Ix own;
+        if (!used[i] || !((v->op == VAL_REDUCE || v->op == VAL_AT) && (v->axes & bit)))
+            continue;
+        own = v->op == VAL_REDUCE ? filled_terms(k, v, axis) : 0;
+        if (!own || (end && own != end))
+            return 0;
+        end = own;
+    }
+    return end;
+}
+
+/* The stage's first loop over the axis, if it may end early: inside of single steps of the axes that
+ * the end depends on. *step 0: the stage has none; false: it may not. */
+static bool
+filled_stage(const Stage *st, int axis, uint64_t of, int64_t *step)
+{
+    *step = 0;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        if (l->kind == LOOP_WINDOW && l->from == axis)
+            return false;
+        if (l->step == 1 && (l->kind == LOOP_SERIAL || l->kind == LOOP_PARALLEL))
+            of &= ~((uint64_t)1 << l->axis);
+        if (l->axis != axis)
+            continue;
+        *step = l->step;
+        return !of && !st->part && !st->combine
+               && (l->kind == LOOP_SERIAL || l->kind == LOOP_PARALLEL);
+    }
+    return true;
+}
+
+/* What the stage reads behind the end, up to its step, is either not looked at, as it asks the
+ * condition itself, or was computed: its step divides those of what it reads that is kept. */
+static bool
+filled_reads(const Walk *w, const Stage *st, int axis, int64_t step)
+{
+    const Kernel *k = w->k;
+    uint32_t body = k->args.v[k->values.v[st->what].arg], n;
+    OperandWalk o;
+    int64_t kept;
+    Guarded g;
+
+    if (w->stage_of[body] < 0 && jot_value_guarded(k, body, &g))
+        return true;
+    for (jot_operands_open(&o, k, body); (n = jot_operands_next(&o)) != 0;) {
+        if (w->stage_of[n] < 0)
+            continue;
+        jot_operands_skip(&o);
+        if ((k->values.v[n].free >> axis & 1)
+            && (!filled_stage(&w->s->stages.v[w->stage_of[n]], axis, 0, &kept) || kept % step))
+            return false;
+    }
+    return true;
+}
+
+static bool
+filled_loops(const Walk *w, int axis, Ix end)
+{
+    const Sched *s = w->s;
+    int64_t step;
+
+    for (uint32_t i = 0; i < s->defs.n; i++)
+        for (int j = 0; j < s->defs.v[i].n; j++)
+            if (s->defs.v[i].of[j] == axis)
+                return false;
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        if (!filled_stage(st, axis, jot_ix_axes(w->k->ix, end), &step))
+            return false;
+        if (step && !st->store && w->k->values.v[st->what].op == VAL_REDUCE
+            && (w->k->values.v[st->what].axes >> axis & 1) && !filled_reads(w, st, axis, step))
+            return false;
+    }
+    for (uint32_t i = 0; i < w->t->refs.n; i++) /* what stands at a first or last step */
+        if (w->t->nodes.v[w->t->refs.v[i]].loop.axis == axis)
+            return false;
+    return true;
+}
+
+JOT_FN void
+jot_walk_filled(Walk *w)
+{
+    const Kernel *k = w->k;
+    bool *used;
+
+    if (w->s->group || !k->slots.n || !(used = jot_mem_new(k->mem, k->values.n, sizeof *used)))
+        return;
+    jot_kernel_used(k, used);
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        Ix end = filled_axis(k, used, a);
+        if (end && filled_loops(w, a, end))
+            w->filled[a] = end;
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+}
+
+/* Opens a block that runs where the axis of a loop that has just been bound has not ended. */
+JOT_FN bool
+jot_walk_fills(Walk *w, uint32_t n)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    int axis = node->loop.axis;
+    IxPool *ix = w->k->ix;
+    int64_t known;
+    Ix cond;
+
+    if (!w->filled[axis] || node->quiet
+        || !(node->loop.kind == LOOP_SERIAL || node->loop.kind == LOOP_PARALLEL))
+        return false;
+    cond = jot_ix_lt(ix, w->at.pos[axis], jot_walk_subst(w, w->filled[axis]), &w->index.space);
+    if (jot_ix_is_const(ix, cond, &known))
+        return false;
+    uint32_t record = jot_walk_ix(&w->index, cond);
+    jot_code_under(&w->b, &record, 1);
+    return true;
+}
