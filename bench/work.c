@@ -3,7 +3,8 @@
 #include "bench/work.h"
 
 const Work *const work_tables[] = {
-    work_products, work_convs, work_maps, work_seeds, work_nets, work_gans, work_ops, NULL
+    work_products, work_convs, work_maps, work_seeds, work_nets, work_gans, work_ops, work_dyn,
+    NULL
 };
 
 const Work *
