@@ -265,7 +265,8 @@ compile_due(const PlanKernel *k, uint64_t now)
 static bool
 compile_repeats(const Plan *plan, const PlanStep *step, uint64_t now)
 {
-    return compile_due(step->best.kernel, now) && (plan->runs > 1 || step->known);
+    return compile_due(step->best.kernel, now)
+        && (plan->runs > 1 || step->known || step->best.kernel->open);
 }
 
 static bool

@@ -259,6 +259,7 @@ jot_plan_close(jot_Ctx *ctx)
     while (c->nplans)
         plan_drop_oldest(ctx);
     jot_plan_knowns_close(ctx);
+    jot_opens_close(ctx);
     jot_plan_tuned_close(ctx);
     jot_vec_free(&ctx->mem, c->key);
     jot_mem_free(&ctx->mem, c->block, c->block_nbytes);

@@ -62,6 +62,7 @@ struct PlanKernel {
     bool good;         /* ... and that is whose function it has */
     double spent;      /* ... seconds that its launches took so far, by estimate */
     bool met;          /* ... an earlier plan has it */
+    bool open;         /* of the best tier: extents may be arguments (plan/tier/open.c) */
     uint32_t at;       /* its number there, while that is being compiled */
     uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
@@ -154,6 +155,7 @@ struct PlanCache {
     Plan *plans[PLAN_BUCKETS];
     PlanKernel *kernels[PLAN_BUCKETS];
     struct PlanKnowns *knowns;
+    struct PlanOpens *opens; /* plan/tier/open.c; NULL: nothing yet */
     uint32_t planned;      /* nodes so far, up to those that jot_rates_planned counts */
     struct PlanTuned *tuned; /* plan/tier/tune.c; NULL: nothing yet */
     uint32_t told;         /* by jot_Status: that compiling failed so, and slower code runs */
@@ -301,6 +303,7 @@ typedef struct {
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
+    bool open;             /* the text that is made is to serve other extents, too */
     const Products *products; /* of the group whose text is made; NULL: it is none's */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
@@ -372,6 +375,15 @@ JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
 JOT_FN bool jot_plan_tunes(Make *m);
 JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
 JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
+
+/* plan/tier/open.c: one kernel for many extents. Who is alike but for those; was such a kernel met
+ * before? It is now. A marked text becomes one with arguments, whose values go to info->ints. False:
+ * memory was refused. */
+JOT_FN uint64_t jot_open_class(const Make *m, uint32_t group);
+JOT_FN uint64_t jot_open_class_own(const Kernel *k, const char *what);
+JOT_FN bool jot_open_met(Make *m, uint64_t class);
+JOT_FN bool jot_open_text(Make *m, Text *text, EmitInfo *info);
+JOT_FN void jot_opens_close(jot_Ctx *ctx);
 
 /* plan/user.c: the steps of user code and of a stack. */
 JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);

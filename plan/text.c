@@ -60,7 +60,8 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
 {
     bool quick = tier == TIER_QUICK;
     Wanted want = kernel_wanted(m);
-    const Dialect *dialect = quick ? jot_dialect_find("c_any") : m->dialect;
+    const Dialect *dialect = quick ? jot_dialect_find("c_any")
+                           : m->open ? jot_dialect_find("gnu_open") : m->dialect;
     Sched s;
     bool ok;
 

@@ -225,16 +225,23 @@ JOT_FN void
 jot_print_number(Printer *p, int64_t x)
 {
     jot_Scalar value;
+    bool marked;
     value.i = x;
-    if (!jot_print_any(p, JOT_I64, value))
-        print_int(p, x, false);
+    if (jot_print_any(p, JOT_I64, value))
+        return;
+    marked = jot_print_any_mark(p, JOT_I64, value);
+    print_int(p, x, false);
+    if (marked)
+        jot_print_mark(p, ANY_END);
 }
 
 static void
 expr_print_const(Printer *p, const Inst *in)
 {
+    bool marked;
     if (in->dtype >= JOT_F16 && jot_print_any(p, in->dtype, in->c))
         return;
+    marked = in->dtype >= JOT_F16 && jot_print_any_mark(p, in->dtype, in->c);
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);
     else if (in->dtype == JOT_U64 || in->dtype == JOT_U32)
@@ -242,6 +249,8 @@ expr_print_const(Printer *p, const Inst *in)
                    in->dtype == JOT_U64 ? p->d->wide : "");
     else
         print_int(p, in->c.i, in->dtype == JOT_I64);
+    if (marked)
+        jot_print_mark(p, ANY_END);
 }
 
 static bool

@@ -120,6 +120,9 @@ JOT_FN void jot_print_lanes_cell(Printer *p, const Inst *in);
 JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
 /* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
+/* ... or the mark before it: the caller puts the literal and ANY_END. */
+JOT_FN bool jot_print_any_mark(Printer *p, int dtype, jot_Scalar value);
+JOT_FN void jot_print_mark(Printer *p, char mark);
 JOT_FN void jot_print_any_open(Printer *p);
 JOT_FN void jot_print_any_declare(Printer *p);
 JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */

@@ -98,7 +98,8 @@ jot_tier_begins(const jot_Ctx *ctx, const Plan *plan)
 JOT_FN bool
 jot_tier_varies(const PlanStep *step)
 {
-    return tier_has_quick(step) && step->quick.kernel->met && !step->known;
+    return tier_has_quick(step) && step->quick.kernel->met && !step->known
+        && !step->best.kernel->open;
 }
 
 JOT_FN bool
