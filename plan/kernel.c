@@ -408,7 +408,8 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, u
     jot_kernel_cost(k, &step.cost);
     step.copy = copy;
     m->args.bufs.n = m->args.scalars.n = 0; /* kept is what it does, whichever its variables */
-    m->open = keep && jot_open_met(m, jot_open_class_own(k, what));
+    if (keep)
+        jot_open_own(m, k, what);
     ok = kernel_tiers(&s, keep) && kernel_own_args(m, var, n, s.shared_nbytes, &step);
     m->open = false;
     return jot_plan_step_end(m, &step, ok);
@@ -424,7 +425,8 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 
     kernel_describe(m, group, what, sizeof what);
     m->ctx->stats.groups_built++;
-    m->open = keep && jot_open_met(m, jot_open_class(m, group));
+    if (keep)
+        jot_open_group(m, group);
     ok = kernel_tiers(&s, keep);
     m->open = false;
     return ok && kernel_step_args(m, group, s.args, s.shared_nbytes, step);

@@ -303,7 +303,9 @@ typedef struct {
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
-    bool open;             /* the text that is made is to serve other extents, too */
+    bool open;             /* the text that is made is to serve other extents, too ... */
+    int nopen;             /* ... than these, of axes that have had others */
+    int64_t open_ext[16];
     const Products *products; /* of the group whose text is made; NULL: it is none's */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
@@ -376,12 +378,12 @@ JOT_FN bool jot_plan_tunes(Make *m);
 JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
 JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
 
-/* plan/tier/open.c: one kernel for many extents. Who is alike but for those; was such a kernel met
- * before? It is now. A marked text becomes one with arguments, whose values go to info->ints. False:
- * memory was refused. */
-JOT_FN uint64_t jot_open_class(const Make *m, uint32_t group);
-JOT_FN uint64_t jot_open_class_own(const Kernel *k, const char *what);
-JOT_FN bool jot_open_met(Make *m, uint64_t class);
+/* plan/tier/open.c: one kernel for many extents. m->open: was a group, a kernel of the plan's own,
+ * met that is alike but for those? It is now. Mark the axes of its kernel that have changed. A marked
+ * text becomes one with arguments, whose values go to info->ints. False: memory was refused. */
+JOT_FN void jot_open_group(Make *m, uint32_t group);
+JOT_FN void jot_open_own(Make *m, const Kernel *k, const char *what);
+JOT_FN void jot_open_axes(const Make *m, Kernel *k);
 JOT_FN bool jot_open_text(Make *m, Text *text, EmitInfo *info);
 JOT_FN void jot_opens_close(jot_Ctx *ctx);
 

@@ -33,7 +33,8 @@ chain_outer(const Chain *c, LoopList *outer)
     jot_loops_axes(outer, c->shared & ~row, LOOP_PARALLEL);
     if (c->row >= 0 && c->height < jot_chain_ext(c, c->row))
         jot_loops_add(outer, c->row, c->height,
-                      c->phased || c->shared == row ? LOOP_PARALLEL : LOOP_SERIAL);
+                      c->phased || c->shared == row ? LOOP_PARALLEL
+                      : c->open                     ? LOOP_CLAMP : LOOP_SERIAL);
 }
 
 /* What all stages have in common: O around everything, q the row of a block, H and D where it
@@ -232,6 +233,7 @@ jot_chain_write(Chain *c, Sched *s)
     Writer w;
     jot_write_open(&w, s, c->k, c->lanes);
     s->fma = c->lanes > 1;
+    s->clamps = c->open ? c->row + 1 : 0;
     chain_roles(c, &w, &outer);
     for (int i = 0; i < c->nproduct; i++)
         if (c->product[i].packed && !c->product[i].inside) {

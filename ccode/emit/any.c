@@ -63,9 +63,9 @@ jot_print_any(Printer *p, int dtype, jot_Scalar value)
 }
 
 JOT_FN bool
-jot_print_any_mark(Printer *p, int dtype, jot_Scalar value)
+jot_print_any_mark(Printer *p, int dtype, jot_Scalar value, bool small)
 {
-    if (p->d->any != ANY_MARKED || any_small(dtype, value))
+    if (p->d->any != ANY_MARKED || (!small && any_small(dtype, value)))
         return false;
     jot_print_mark(p, ANY_NUMBER);
     jot_text_f(p->out, "%x", (unsigned)dtype);

@@ -392,7 +392,7 @@ open_block(Printer *p, uint32_t n)
         else if (in->wide)
             jot_print_f(p, "for (jot_i64 %n = lo; %n < hi", name, name);
         else
-            jot_print_f(p, "for (jot_i64 %n = 0; %n < %i", name, name, in->c.i);
+            jot_print_f(p, "for (jot_i64 %n = 0; %n < %c", name, name, in->c.i);
         if (in->wide && in->exact)
             jot_print_f(p, " && %n < %i", name, in->c.i);
         jot_print_f(p, "; %n++) {\n", name);

@@ -23,7 +23,7 @@ typedef struct {
     bool rest;                  /* a rest follows: no counted step is the last */
 } Edge;
 
-typedef struct { bool on; int64_t ext; Ix base, pos; } Clamp;
+typedef struct { bool on; int64_t ext, from; Ix base, pos; } Clamp; /* from: copies may be beyond */
 /* A stage's registers: of copies, as sums are made; of the second accumulator. */
 enum { KEPT_COPIES = 1, KEPT_SECOND = 2 };
 typedef struct {

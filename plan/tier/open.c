@@ -21,7 +21,7 @@
  * Read before: plan/text.c, ccode/emit/any.c. After: plan/kernel.c. */
 #include "plan/parts.h"
 
-enum { OPEN_BUCKETS = 256, OPEN_MOST = 4096, OPEN_DIGITS = 17 };
+enum { OPEN_BUCKETS = 256, OPEN_MOST = 4096, OPEN_CLASSES = 1024, OPEN_AXES = 16, OPEN_DIGITS = 17 };
 
 typedef struct { jot_Scalar value; uint8_t dtype, arg; } OpenNumber; /* arg 0: text, else 1 + its */
 typedef struct OpenText OpenText;
@@ -34,32 +34,19 @@ struct OpenText {
     uint32_t n;
     int nargs;
 };
+typedef struct {
+    uint64_t hash;
+    uint64_t open;         /* which extents have changed */
+    int n;
+    int64_t ext[OPEN_AXES];
+} OpenClass;
 struct PlanOpens {
     OpenText *bucket[OPEN_BUCKETS];
     uint32_t n;
-    Vec(uint64_t) classes; /* of kernels, but for their extents */
+    Vec(OpenClass) classes;
 };
 
 /* ---- kernels but for their extents --------------------------------------------------------- */
-
-/* What is alike by chance is printed with marks for nothing, and no more. */
-JOT_FN uint64_t
-jot_open_class(const Make *m, uint32_t group)
-{
-    const FuseGroup *g = &m->fusion->groups[group];
-    uint64_t hash = jot_hash_u64(g->n, g->rank);
-    uint32_t i;
-
-    for (i = g->first; i < g->first + g->n; i++) {
-        const Node *n = jot_node(m->ctx, m->s->list.v[m->fusion->member[i]]);
-        uint64_t word = (uint64_t)n->kind | (uint64_t)n->op << 8 | (uint64_t)n->dtype << 16
-                      | (uint64_t)n->rank << 24 | (uint64_t)n->ninputs << 32
-                      | (uint64_t)m->fusion->place[m->fusion->member[i]] << 40;
-
-        hash = jot_hash_u64(hash, word);
-    }
-    return hash;
-}
 
 static struct PlanOpens *
 open_table(jot_Ctx *ctx)
@@ -89,18 +76,125 @@ jot_open_class_own(const Kernel *k, const char *what)
     return hash;
 }
 
-JOT_FN bool
-jot_open_met(Make *m, uint64_t class)
+/* What is alike by chance is printed with marks for nothing, and no more. */
+static uint64_t
+open_hash(const Make *m, const FuseGroup *g)
 {
-    struct PlanOpens *all = open_allowed(m) ? open_table(m->ctx) : NULL;
+    uint64_t hash = jot_hash_u64(g->n, g->rank);
     uint32_t i;
 
-    for (i = 0; all && i < all->classes.n; i++)
-        if (all->classes.v[i] == class)
-            return true;
-    if (all && all->classes.n < OPEN_MOST && jot_vec_reserve(&m->ctx->mem, all->classes, 1))
-        all->classes.v[all->classes.n++] = class;
+    for (i = g->first; i < g->first + g->n; i++) {
+        const Node *n = jot_node(m->ctx, m->s->list.v[m->fusion->member[i]]);
+        uint64_t word = (uint64_t)n->kind | (uint64_t)n->op << 8 | (uint64_t)n->dtype << 16
+                      | (uint64_t)n->rank << 24 | (uint64_t)n->ninputs << 32
+                      | (uint64_t)m->fusion->place[m->fusion->member[i]] << 40;
+
+        hash = jot_hash_u64(hash, word);
+    }
+    return hash;
+}
+
+static uint64_t
+open_hash_own(const Kernel *k, const char *what)
+{
+    uint64_t hash = jot_hash_u64(jot_hash(k->axes.n, what, jot_str_len(what)), k->values.n);
+    uint32_t i;
+
+    for (i = 1; i < k->bufs.n; i++)
+        hash = jot_hash_u64(hash, (uint64_t)k->bufs.v[i].dtype << 8 | k->bufs.v[i].rank);
+    return hash;
+}
+
+/* Is this kernel of the class: are its extents the same but for those that have changed before, and
+ * for one number, which has become another wherever it stands? Two layers of a network differ in
+ * more. */
+static bool
+open_fits(const OpenClass *c, uint64_t hash, int n, const int64_t *ext)
+{
+    int64_t was = 0, is = 0;
+    int d, same = 0;
+
+    if (c->hash != hash || c->n != n)
+        return false;
+    for (d = 0; d < n; d++) {
+        same += c->ext[d] == ext[d];
+        if (c->ext[d] == ext[d] || c->open >> d & 1)
+            continue;
+        if (was && (was != c->ext[d] || is != ext[d]))
+            return false;
+        was = c->ext[d];
+        is = ext[d];
+    }
+    return same || n < 2;
+}
+
+static bool
+open_new(jot_Ctx *ctx, uint64_t hash, int n, const int64_t *ext)
+{
+    struct PlanOpens *all = ctx->plans->opens;
+    OpenClass *c;
+
+    if (all->classes.n == OPEN_CLASSES || !jot_vec_reserve(&ctx->mem, all->classes, 1))
+        return false;
+    c = &all->classes.v[all->classes.n++];
+    memset(c, 0, sizeof *c);
+    c->hash = hash;
+    c->n = n;
+    memcpy(c->ext, ext, (size_t)n * sizeof *ext);
     return false;
+}
+
+/* True: a kernel of its class was met before, and m->open_ext are those that have changed since. */
+static bool
+open_met(Make *m, uint64_t hash, int n, const int64_t *ext)
+{
+    struct PlanOpens *all = open_allowed(m) && n <= OPEN_AXES ? open_table(m->ctx) : NULL;
+    OpenClass *c;
+    uint32_t i;
+    int d;
+
+    m->nopen = 0;
+    for (i = 0; all && i < all->classes.n && !open_fits(&all->classes.v[i], hash, n, ext); i++)
+        ;
+    if (!all || i == all->classes.n)
+        return all && open_new(m->ctx, hash, n, ext);
+    c = &all->classes.v[i];
+    for (d = 0; d < n; d++) {
+        c->open |= (uint64_t)(c->ext[d] != ext[d]) << d;
+        if (c->open >> d & 1)
+            m->open_ext[m->nopen++] = ext[d];
+    }
+    return true;
+}
+
+JOT_FN void
+jot_open_group(Make *m, uint32_t group)
+{
+    const FuseGroup *g = &m->fusion->groups[group];
+
+    m->open = open_met(m, open_hash(m, g), (int)g->rank, g->ext);
+}
+
+JOT_FN void
+jot_open_own(Make *m, const Kernel *k, const char *what)
+{
+    int64_t ext[KERNEL_AXES];
+    uint32_t i;
+
+    for (i = 0; i < k->axes.n; i++)
+        ext[i] = k->axes.v[i].ext;
+    m->open = open_met(m, open_hash_own(k, what), (int)k->axes.n, ext);
+}
+
+JOT_FN void
+jot_open_axes(const Make *m, Kernel *k)
+{
+    uint32_t i;
+    int d;
+
+    for (i = 0; m->open && i < k->axes.n; i++)
+        for (d = 0; d < m->nopen; d++)
+            k->axes.v[i].open |= k->axes.v[i].ext == m->open_ext[d];
 }
 
 /* ---- marked texts --------------------------------------------------------------------------- */
