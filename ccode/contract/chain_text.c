@@ -107,7 +107,8 @@ chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
     jot_write_index(w, 'P', panels ? jot_ix_mod(ix, v, block, NULL) : v);
     jot_write_number(w, 'E', panels ? p->m.block
                              : (jot_chain_ext(c, p->m.v) + c->lanes - 1) / c->lanes * c->lanes);
-    chain_line(w, "%$s: ", p->m.c.b, "$B $k $a:$V $v:$V? $a:1u $v:1v",
+    chain_line(w, "%$s: ", p->m.c.b,
+               c->k->axes.v[p->m.v].open ? "$B $k $a $v" : "$B $k $a:$V $v:$V? $a:1u $v:1v",
                c->phased ? "; res shared p%[$g, $N#$F, $f, $P#$E]\n"
                          : "; res scratch p%[$N#$F, $f, $P#$E]\n");
 }

@@ -321,8 +321,8 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "",
                    half ? jot_print_short(dtype) : "", half ? "_" : "",
                    jot_print_short(in->dtype), p->lanes);
-        jot_print_f(p, part ? "%b + %2v, %d)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
-                    in->lanes);
+        jot_print_f(p, part ? "%b + %2v, %c)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
+                    (int64_t)in->lanes);
     } else
         print_element(p, in, mode);
     if (in->narg > 1) {

@@ -350,8 +350,8 @@ print_store(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "",
                    round ? jot_print_short(dtype) : "", round ? "_" : "",
                    jot_print_short(round ? JOT_F32 : dtype), p->lanes);
-        jot_print_f(p, part ? "%b + %2w, %w, %d);\n" : "%b + %2w, %w);\n", in->aux, arg[0], arg[1],
-                    in->lanes);
+        jot_print_f(p, part ? "%b + %2w, %w, %c);\n" : "%b + %2w, %w);\n", in->aux, arg[0], arg[1],
+                    (int64_t)in->lanes);
         return;
     }
     if (in->lanes)

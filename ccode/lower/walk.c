@@ -13,6 +13,7 @@
  * ccode/lower/value.c.
  *
  * Read before: ccode/lower/code.h, ccode/lower/lower.c. After: ccode/lower/leaf.c. */
+#include "ccode/ir/access.h"
 #include "ccode/lower/walk.h"
 
 /* ---- positions ---- */
@@ -112,18 +113,33 @@ is_clamped(const Walk *w, const SLoop *l)
     return is_open(w, l) || (l->kind == LOOP_CLAMP && w->at.left[l->axis] % l->step);
 }
 
+/* How many steps are left says something of an open extent: it is no block of a schedule's. */
+static bool
+counts_open(const Walk *w, int axis)
+{
+    uint64_t open = jot_kernel_axes_open(w->k), parts = axis < KERNEL_AXES ? (uint64_t)1 << axis : 0;
+    for (uint32_t i = 0; i < w->s->defs.n && axis >= KERNEL_AXES; i++)
+        for (int j = 0; w->s->defs.v[i].axis == axis && j < w->s->defs.v[i].n; j++)
+            parts |= (uint64_t)1 << w->s->defs.v[i].of[j] % 64;
+    return (parts & open) && (w->at.left[axis] != w->at.block[axis]
+                              || w->at.left[axis] == jot_axis_ext(w->s, axis));
+}
+
 /* steps counted by a variable */
 JOT_FN void
 jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
-    int var = jot_walk_var(w, steps + is_open(w, l)), axis = l->axis;
+    int axis = l->axis;
+    bool open = counts_open(w, axis); /* ranges say nothing of how many there are */
+    int var = jot_walk_var(w, steps + (open || is_open(w, l)));
     uint32_t block = jot_walk_for(w, steps, wide, jot_axis_name(w->s, axis), var);
     Ix pos;
     if (!block)
         return;
     w->code->inst.v[block].exact = rest;
+    w->code->inst.v[block].open = open;
     w->edge[n].block = block;
     w->edge[n].steps = steps;
     w->edge[n].rest = rest;
@@ -266,7 +282,7 @@ walk_serial(Walk *w, uint32_t n)
         jot_walk_counted(w, n, full + (rest > 0), false, wide);
         return;
     }
-    if (full == 1 && !wide) {
+    if (full == 1 && !wide && !(counts_open(w, l->axis) && left > l->step)) {
         w->edge[n].state = 2;
         w->edge[n].first = true;
         w->edge[n].lastly = rest == 0;
