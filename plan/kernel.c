@@ -218,6 +218,7 @@ jot_plan_step_end(Make *m, PlanStep *step, bool ok)
 {
     step->narg = m->plan->args.n - step->arg;
     step->nscalar = m->plan->scalars.n - step->scalar;
+    m->plan->opens += ok && step->best.kernel->open;
     if (ok && jot_vec_add(m->ctx, m->plan->steps, *step, "plan"))
         return true;
     jot_plan_kernel_unref(m->ctx, step->best.kernel);
@@ -263,7 +264,8 @@ jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *
 JOT_FN bool
 jot_plan_step_quick(const Make *m, const PlanStep *step)
 {
-    return m->ctx->backend->quick && !m->plan->dialect && !step->best.kernel->fn;
+    return m->ctx->backend->quick && !m->plan->dialect && !m->plan->beside
+        && !step->best.kernel->fn;
 }
 
 /* The dump was written before the name was known. */

@@ -164,6 +164,8 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     Plan empty;
     uint32_t i;
 
+    if (plan->own)
+        jot_plan_free(ctx, plan->own);
     if (plan->replay)
         ctx->backend->device->replay_free(ctx->backend, ctx, plan->replay);
     for (i = 0; i < plan->steps.n; i++) {
@@ -186,6 +188,8 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     empty.key = plan->key;
     empty.nkey = plan->nkey;
     empty.dialect = plan->dialect;
+    empty.exact = plan->exact;
+    empty.beside = plan->beside;
     *plan = empty;
 }
 

@@ -145,6 +145,10 @@ struct Plan {
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
     bool generic;          /* heavy, of texts met with other extents: these are compiled */
+    bool exact;            /* no kernel of it is to serve other extents ... */
+    bool beside;           /* ... and another plan runs until all of them are there */
+    uint32_t opens, often; /* steps whose kernels are; runs of such a plan */
+    Plan *own;             /* the exact one that is to replace it; NULL: not yet */
 };
 
 #define PLAN_BUCKETS 256
@@ -472,6 +476,7 @@ JOT_FN bool jot_tier_varies(const PlanStep *step);
  * the reason). */
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
+JOT_FN bool jot_tier_whole(jot_Ctx *ctx, const Plan *plan); /* all the best are there; nobody waits */
 
 /* plan/run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
 typedef struct {

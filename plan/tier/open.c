@@ -61,7 +61,7 @@ open_allowed(const Make *m)
 {
     const jot_Config *c = &m->ctx->config;
 
-    return m->dialect->vectors && !m->dialect->device && !m->plan->dialect && !c->deterministic
+    return m->dialect->vectors && !m->dialect->device && !m->plan->exact && !c->deterministic
         && !c->lanes && c->tune <= 0 && !(c->schedule && c->schedule[0] == 'r');
 }
 

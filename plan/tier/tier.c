@@ -177,6 +177,18 @@ tier_look(jot_Ctx *ctx, const PlanStep *step, double most, double *left)
     return true;
 }
 
+JOT_FN bool
+jot_tier_whole(jot_Ctx *ctx, const Plan *plan)
+{
+    double left;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++)
+        if (!tier_look(ctx, &plan->steps.v[i], 0, &left))
+            return false;
+    return true;
+}
+
 JOT_FN void
 jot_tier_await(jot_Ctx *ctx, PlanKernel *k)
 {
