@@ -198,7 +198,7 @@ mutate:
 # would skip, without one. Left to make test-long are the programs whose time is their compilers' or the
 # interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
 NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
-          test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check
+          test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check test_open
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \

@@ -14,7 +14,7 @@
 #include "ops/user/code.h"
 #include "plan/tier/profile.h"
 
-enum { PLAN_OFTEN = 24 }; /* runs of a plan from which on its extents are worth kernels of their own */
+enum { PLAN_OFTEN = 24 }; /* runs of a plan that make its extents worth kernels of their own */
 
 /* ---- dumps -------------------------------------------------------------------------------- */
 

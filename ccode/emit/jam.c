@@ -182,7 +182,8 @@ jot_print_jammed(Printer *p, uint32_t loop)
     ops = inner ? vectors * operations(p->code, inner) : 0;
     if (!vectors || ops > JAM_OPERATIONS)
         return false;
-    all = !turns && !open && in->c.i <= JAM_ROWS && ops * in->c.i <= JAM_ALL && by_number(p->code, loop);
+    all = !turns && !open && in->c.i <= JAM_ROWS && ops * in->c.i <= JAM_ALL
+       && by_number(p->code, loop);
     rows = all || (in->c.i < JAM_LONG && !open) ? (int)in->c.i : JAM_LONG;
     whole = in->c.i - in->c.i % rows;
     if (!print_rows(p, loop, inner, whole, rows)) {

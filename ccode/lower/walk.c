@@ -13,7 +13,6 @@
  * ccode/lower/value.c.
  *
  * Read before: ccode/lower/code.h, ccode/lower/lower.c. After: ccode/lower/leaf.c. */
-#include "ccode/ir/access.h"
 #include "ccode/lower/walk.h"
 
 /* ---- positions ---- */
@@ -98,33 +97,6 @@ jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
     return block;
 }
 
-/* Blocks of the axis are clamped: the last one, if it is cut, or all, so that the text says nothing
- * of the extent. */
-static bool
-is_open(const Walk *w, const SLoop *l)
-{
-    return w->s->clamps == l->axis + 1 && l->step > 1
-        && (l->kind == LOOP_CLAMP || l->kind == LOOP_PARALLEL);
-}
-
-static bool
-is_clamped(const Walk *w, const SLoop *l)
-{
-    return is_open(w, l) || (l->kind == LOOP_CLAMP && w->at.left[l->axis] % l->step);
-}
-
-/* How many steps are left says something of an open extent: it is no block of a schedule's. */
-static bool
-counts_open(const Walk *w, int axis)
-{
-    uint64_t open = jot_kernel_axes_open(w->k), parts = axis < KERNEL_AXES ? (uint64_t)1 << axis : 0;
-    for (uint32_t i = 0; i < w->s->defs.n && axis >= KERNEL_AXES; i++)
-        for (int j = 0; w->s->defs.v[i].axis == axis && j < w->s->defs.v[i].n; j++)
-            parts |= (uint64_t)1 << w->s->defs.v[i].of[j] % 64;
-    return (parts & open) && (w->at.left[axis] != w->at.block[axis]
-                              || w->at.left[axis] == jot_axis_ext(w->s, axis));
-}
-
 /* steps counted by a variable */
 JOT_FN void
 jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
@@ -132,8 +104,8 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
     int axis = l->axis;
-    bool open = counts_open(w, axis); /* ranges say nothing of how many there are */
-    int var = jot_walk_var(w, steps + (open || is_open(w, l)));
+    bool open = jot_clamp_counts(w, axis); /* ranges say nothing of how many there are */
+    int var = jot_walk_var(w, steps + (open || jot_clamp_open(w, l)));
     uint32_t block = jot_walk_for(w, steps, wide, jot_axis_name(w->s, axis), var);
     Ix pos;
     if (!block)
@@ -147,10 +119,10 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     w->edge[n].state = 1;
     if (l->kind == LOOP_LANES)
         w->lane = pos;
-    if (is_clamped(w, l)) {
+    if (jot_clamp_any(w, l)) {
         Clamp old = w->clamp[axis];
         w->clamp[axis].on = true;
-        w->clamp[axis].from = is_open(w, l) ? 1 : w->at.left[axis] % l->step;
+        w->clamp[axis].from = jot_clamp_open(w, l) ? 1 : w->at.left[axis] % l->step;
         w->clamp[axis].ext = w->at.left[axis];
         w->clamp[axis].base = w->at.pos[axis];
         w->clamp[axis].pos = pos;
@@ -211,7 +183,7 @@ collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
         for (int i = 0; i < count; i++)
             if (w->t->nodes.v[chain[i]].loop.axis == l->axis)
                 left = w->t->nodes.v[chain[i]].loop.step;
-        if (left % l->step || is_open(w, l) || !jot_mul_ok(*steps, left / l->step, steps))
+        if (left % l->step || jot_clamp_open(w, l) || !jot_mul_ok(*steps, left / l->step, steps))
             break;
         chain[count++] = n;
         if (!one_kid(w, n))
@@ -272,17 +244,17 @@ walk_serial(Walk *w, uint32_t n)
         walk_collapsed(w, chain, count, steps);
         return;
     }
-    if ((l->kind == LOOP_SERIAL || wide) && !is_open(w, l) && jot_walk_cut(w, n, wide))
+    if ((l->kind == LOOP_SERIAL || wide) && !jot_clamp_open(w, l) && jot_walk_cut(w, n, wide))
         return;
     w->may_split = w->may_split && !wide; /* a parallel loop inside is a plain one */
     if (wide)
         w->code->steps[w->phase] = full + (rest > 0);
-    if (left > 0 && (is_open(w, l)
+    if (left > 0 && (jot_clamp_open(w, l)
                      || (rest && (l->kind == LOOP_CLAMP || l->kind == LOOP_PAD)))) {
         jot_walk_counted(w, n, full + (rest > 0), false, wide);
         return;
     }
-    if (full == 1 && !wide && !(counts_open(w, l->axis) && left > l->step)) {
+    if (full == 1 && !wide && !(jot_clamp_counts(w, l->axis) && left > l->step)) {
         w->edge[n].state = 2;
         w->edge[n].first = true;
         w->edge[n].lastly = rest == 0;
@@ -291,68 +263,6 @@ walk_serial(Walk *w, uint32_t n)
         jot_walk_counted(w, n, full, rest > 0, wide);
     if (rest > 0)
         walk_rest(w, n, full, rest, wide);
-}
-
-/* Is the place where it was clamped to? Of an open extent, so that nothing is known of it. */
-static uint32_t
-clamp_holds(Walk *w, uint32_t place, uint32_t clamped)
-{
-    uint32_t pair[2] = {place, clamped};
-    int64_t coef[2] = {1, -1};
-    uint32_t apart = jot_code_lin(&w->b, 0, pair, coef, 2);
-    return jot_code_add(&w->b, jot_code_pure(C_EQ0, JOT_I64, 0), &apart, 1, NULL);
-}
-
-/* A copy beyond the end of a clamped block: it reads the last element and does not store. */
-static JOT_DISTINCT void
-clamped_copy(Walk *w, uint32_t n, int64_t offset)
-{
-    const SLoop *l = &w->t->nodes.v[n].loop;
-    const Clamp *c = &w->clamp[l->axis];
-    IxPool *ix = w->k->ix;
-    Ix place = jot_ix_add(ix, c->pos, jot_ix_const(ix, offset));
-    Ix inside = jot_ix_lt(ix, place, jot_ix_const(ix, c->ext), &w->index.space);
-    uint32_t code = jot_walk_ix(&w->index, place);
-    Inst in = jot_code_pure(C_CLAMP, JOT_I64, 0);
-    Ix old = w->at.pos[l->axis];
-    int var = jot_walk_var(w, c->ext);
-    if (var < 0 || w->nguards >= WALK_GUARDS)
-        return;
-    in.c.i = c->ext;
-    w->index.var[var] = jot_code_add(&w->b, in, &code, 1, NULL);
-    w->guards[w->nguards++] = w->s->clamps == l->axis + 1
-                            ? clamp_holds(w, code, w->index.var[var])
-                            : jot_walk_ix(&w->index, inside);
-    w->at.pos[l->axis] = c->base;
-    jot_walk_bind(w, n, jot_ix_axis(ix, var), l->step, offset);
-    w->at.pos[l->axis] = old;
-    w->nguards--;
-    w->vars--;
-}
-
-/* Inside of a clamped block of an open extent: as many steps as there are. */
-static void
-walk_within(Walk *w, uint32_t n)
-{
-    const SLoop *l = &w->t->nodes.v[n].loop;
-    const Clamp *c = &w->clamp[l->axis];
-    uint32_t arg[2], pos = jot_walk_ix(&w->index, c->pos), block;
-    int64_t less = -1, left = w->at.left[l->axis];
-    int var = jot_walk_var(w, left);
-    Clamp old = *c;
-    arg[0] = jot_code_lin(&w->b, left, NULL, NULL, 0);
-    arg[1] = jot_code_lin(&w->b, c->ext, &pos, &less, 1);
-    arg[1] = jot_code_add(&w->b, jot_code_pure(C_IMIN, JOT_I64, 0), arg, 2, NULL);
-    arg[0] = jot_code_lin(&w->b, 0, NULL, NULL, 0);
-    block = jot_walk_for(w, left, false, jot_axis_name(w->s, l->axis), var);
-    if (!block || !jot_guard_args(w->code, block, arg, 2))
-        return;
-    w->edge[n].state = 3;
-    w->clamp[l->axis].on = false;
-    jot_walk_bind(w, n, jot_ix_axis(w->k->ix, var), 1, 0);
-    w->clamp[l->axis] = old;
-    jot_code_pop(&w->b);
-    w->vars--;
 }
 
 static void
@@ -367,7 +277,7 @@ walk_unrolled(Walk *w, uint32_t n)
     w->copies.copies = l->step == 1 && !c->on ? left : 0;
     for (int64_t i = 0; i < left && w->code->ok; i += l->step)
         if (c->on && l->kind == LOOP_UNROLL && i >= c->from)
-            clamped_copy(w, n, i);
+            jot_clamp_copy(w, n, i);
         else {
             w->copies.copy = i;
             jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step,
@@ -481,7 +391,7 @@ walk_loop(Walk *w, uint32_t n)
         && node->loop.kind != LOOP_UNROLL
         && !(node->loop.step == w->at.left[node->loop.axis] && node->loop.step > 1)) {
         if (node->loop.kind == LOOP_SERIAL && node->loop.step == 1)
-            walk_within(w, n);
+            jot_clamp_within(w, n);
         else
             jot_code_refuse(w->code, "an open extent goes in blocks of blocks, or in lanes");
         return;

@@ -260,7 +260,9 @@ try_panels(Chooser *c, int inner)
     int64_t least = ext >= WIDTH_LEAST && ext < c->width ? ext : c->width;
 
     step = ext < LANES_MOST ? ext : LANES_MOST;
-    for (step = c->k->axes.v[inner].open && step < LANES_MOST ? open_step(step) : step; step >= least;
+    if (c->k->axes.v[inner].open)
+        step = open_step(step);
+    for (; step >= least;
          step = step == ext && step > 256 ? 256 : step / 4)
         for (int outside = 0; outside < 2; outside++) {
             if (outside && step < ext)

@@ -21,7 +21,8 @@
  * Read before: plan/text.c, ccode/emit/any.c. After: plan/kernel.c. */
 #include "plan/parts.h"
 
-enum { OPEN_BUCKETS = 256, OPEN_MOST = 4096, OPEN_CLASSES = 1024, OPEN_AXES = 16, OPEN_DIGITS = 17 };
+enum { OPEN_BUCKETS = 256, OPEN_MOST = 4096, OPEN_CLASSES = 1024, OPEN_AXES = 16 };
+enum { OPEN_DIGITS = 17 }; /* of a mark */
 
 typedef struct { jot_Scalar value; uint8_t dtype, arg; } OpenNumber; /* arg 0: text, else 1 + its */
 typedef struct OpenText OpenText;
@@ -37,6 +38,7 @@ struct OpenText {
 typedef struct {
     uint64_t hash;
     uint64_t open;         /* which extents have changed */
+    uint64_t plans;        /* that were there before the one that met it first */
     int n;
     int64_t ext[OPEN_AXES];
 } OpenClass;
@@ -62,6 +64,7 @@ open_allowed(const Make *m)
     const jot_Config *c = &m->ctx->config;
 
     return m->dialect->vectors && !m->dialect->device && !m->plan->exact && !c->deterministic
+        && !c->one_size
         && !c->lanes && c->tune <= 0 && !(c->schedule && c->schedule[0] == 'r');
 }
 
@@ -107,7 +110,7 @@ open_hash_own(const Kernel *k, const char *what)
 
 /* Is this kernel of the class: are its extents the same but for those that have changed before, and
  * for one number, which has become another wherever it stands? Two layers of a network differ in
- * more. */
+ * more, or are of one plan. */
 static bool
 open_fits(const OpenClass *c, uint64_t hash, int n, const int64_t *ext)
 {
@@ -139,6 +142,7 @@ open_new(jot_Ctx *ctx, uint64_t hash, int n, const int64_t *ext)
     c = &all->classes.v[all->classes.n++];
     memset(c, 0, sizeof *c);
     c->hash = hash;
+    c->plans = ctx->stats.plans;
     c->n = n;
     memcpy(c->ext, ext, (size_t)n * sizeof *ext);
     return false;
@@ -154,7 +158,9 @@ open_met(Make *m, uint64_t hash, int n, const int64_t *ext)
     int d;
 
     m->nopen = 0;
-    for (i = 0; all && i < all->classes.n && !open_fits(&all->classes.v[i], hash, n, ext); i++)
+    for (i = 0; all && i < all->classes.n
+                && (all->classes.v[i].plans == m->ctx->stats.plans
+                    || !open_fits(&all->classes.v[i], hash, n, ext)); i++)
         ;
     if (!all || i == all->classes.n)
         return all && open_new(m->ctx, hash, n, ext);
