@@ -383,8 +383,8 @@ JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
 JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
 
 /* plan/tier/open.c: one kernel for many extents. m->open: was a group, a kernel of the plan's own,
- * met that is alike but for those? It is now. Mark the axes of its kernel that have changed. A marked
- * text becomes one with arguments, whose values go to info->ints. False: memory was refused. */
+ * met that is alike but for those? It is now. Mark the axes of its kernel that have changed. A
+ * marked text becomes one with arguments, whose values go to info->ints. False: memory was refused. */
 JOT_FN void jot_open_group(Make *m, uint32_t group);
 JOT_FN void jot_open_own(Make *m, const Kernel *k, const char *what);
 JOT_FN void jot_open_axes(const Make *m, Kernel *k);
@@ -476,7 +476,7 @@ JOT_FN bool jot_tier_varies(const PlanStep *step);
  * the reason). */
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
-JOT_FN bool jot_tier_whole(jot_Ctx *ctx, const Plan *plan); /* all the best are there; nobody waits */
+JOT_FN bool jot_tier_whole(jot_Ctx *ctx, const Plan *plan); /* all the best are there now */
 
 /* plan/run.c: what one run of a plan works on. `block`: temporaries and scratch, the context's. */
 typedef struct {

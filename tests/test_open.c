@@ -1,4 +1,4 @@
-/* tests/test_open.c - one kernel for many extents: networks whose rows, lengths and numbers of equal
+/* tests/test_open.c - one kernel for many extents: networks whose rows, lengths and number of equal
  * parts change from run to run, each value against the interpreter's; extents are drawn, with 0, 1
  * and what no block divides among them. Elements lie against protected pages, so that a clamped
  * block which reads or writes beyond the end is a fault. Kernels are counted: many extents need a

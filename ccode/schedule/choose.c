@@ -262,8 +262,7 @@ try_panels(Chooser *c, int inner)
     step = ext < LANES_MOST ? ext : LANES_MOST;
     if (c->k->axes.v[inner].open)
         step = open_step(step);
-    for (; step >= least;
-         step = step == ext && step > 256 ? 256 : step / 4)
+    for (; step >= least; step = step == ext && step > 256 ? 256 : step / 4)
         for (int outside = 0; outside < 2; outside++) {
             if (outside && step < ext)
                 put(c, inner, step, LOOP_SERIAL);

@@ -148,7 +148,7 @@ open_new(jot_Ctx *ctx, uint64_t hash, int n, const int64_t *ext)
     return false;
 }
 
-/* True: a kernel of its class was met before, and m->open_ext are those that have changed since. */
+/* True: kernels of its class were met before, and m->open_ext are the extents that have changed. */
 static bool
 open_met(Make *m, uint64_t hash, int n, const int64_t *ext)
 {
@@ -170,7 +170,7 @@ open_met(Make *m, uint64_t hash, int n, const int64_t *ext)
         if (c->open >> d & 1)
             m->open_ext[m->nopen++] = ext[d];
     }
-    return true;
+    return m->nopen > 0;
 }
 
 JOT_FN void
