@@ -136,7 +136,7 @@ AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image forced gates integers ir pads stencil target types winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
-STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide
+STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 run-tests: $(TESTS) $(EXAMPLES) dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
@@ -181,7 +181,7 @@ test-cuda:
 	else $(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda; fi
 run-cuda: $(TESTS) $(EXAMPLES)
 	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
-	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" \
+	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" "$(B)/tests/test_grid cuda" \
 	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
 	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
@@ -198,7 +198,7 @@ mutate:
 # would skip, without one. Left to make test-long are the programs whose time is their compilers' or the
 # interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
 NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
-          test_tiles test_wide test_squares test_swap test_fetch test_opencl test_limits test_refused test_fake_check test_open
+          test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check test_open
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \

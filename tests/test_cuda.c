@@ -24,6 +24,7 @@ static int arch[32], narchs;
 static bool hopper; /* what 9.0 alone has is asked for: others sum term by term */
 static uint64_t compiled;
 static int texts;               /* so far */
+static int loops[2];            /* of the last text, by indices of 32 bits and of 64 */
 static bool turns;              /* each for one architecture, in turns; else for all */
 static unsigned registers, frame; /* most of an item so far: registers, bytes on a stack */
 
@@ -62,6 +63,8 @@ compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
         jot_mem_free(&ctx->mem, ptx.p, ptx.n + 1);
     }
     texts++;
+    loops[0] = strstr(text, "for (jot_i32 ") != NULL;
+    loops[1] = strstr(text, "for (jot_i64 ") != NULL;
     for (i = 0; i < narchs; i++) {
         Bytes object;
 
@@ -203,6 +206,25 @@ test_registers(void)
     free(zeros);
 }
 
+/* Indices are of 32 bits where these hold each of them, sums in the making and strides included. */
+static void
+test_index_width(void)
+{
+    static const int64_t extents[] = {1 << 20, (int64_t)1 << 30, ((int64_t)1 << 30) + 256,
+                                      (int64_t)1 << 33};
+
+    for (int i = 0; i < 4; i++) {
+        jot_Ctx *c = open_idle("reward", NULL);
+        jot_Var x = jot_iota(c, JOT_I64, JOT_SHAPE(extents[i]), 0);
+
+        CHECK(jot_run(c, JOT_VARS(jot_sum(jot_mul(x, x), JOT_ALL_DIMS))) && loops[0] == (i < 2)
+                  && loops[1] == (i >= 2),
+              "%lld steps: indices of 32 bits %d, of 64 bits %d: %s", (long long)extents[i],
+              loops[0], loops[1], jot_message(c));
+        jot_close(c);
+    }
+}
+
 /* A file's text, for every architecture here. */
 static void
 test_text(jot_Ctx *c, const char *path)
@@ -286,6 +308,7 @@ main(int argc, char **argv)
     vectors = -1;
     test_vectors();
     test_registers();
+    test_index_width();
     turns = !all;
     test_programs("paper");
     test_tiles();

@@ -16,7 +16,7 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 passed=0; failed=0
 for check in memcheck racecheck synccheck initcheck; do
-    for test in "test_tiles cuda" "test_run cuda" "test_wide cuda" "test_squares cuda"; do
+    for test in "test_tiles cuda" "test_run cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda"; do
         if "$tool" --tool $check --error-exitcode 9 "$build/tests/"$test >"$log" 2>&1; then
             passed=$((passed + 1))
         else

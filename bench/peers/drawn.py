@@ -26,7 +26,7 @@ def mixed(x):
 def leaf(key, dtype, shape, a=0, b=0):
     h = (mixed(np.uint64(key << 32) | np.arange(math.prod(shape), dtype=np.uint64)) >> np.uint64(40)).astype(np.int64)
     x = h % a + b if not dtype.is_floating_point else np.ldexp((h - (1 << 23)).astype(np.float64), a - 22)
-    return torch.from_numpy(x).to(dtype).reshape(shape)
+    return torch.from_numpy(x).to(dtype).reshape(shape).to(os.environ.get("BENCH_DEVICE") or "cpu")
 
 
 def reduce(f):

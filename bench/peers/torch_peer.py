@@ -17,6 +17,7 @@ ap.add_argument("patterns", nargs="*")
 args = ap.parse_args()
 torch.set_num_threads(args.threads)
 if os.environ.get("BENCH_DEVICE"):  # cuda: everything is made there, f32 products stay f32
+    torch.backends.cudnn.allow_tf32 = False
     torch.set_default_device(os.environ["BENCH_DEVICE"])
 torch.manual_seed(0)
 R = torch.randn

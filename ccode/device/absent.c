@@ -82,6 +82,13 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
     (void)p, (void)used, (void)name;
 }
 
+JOT_FN bool
+jot_index_narrow(const Code *code)
+{
+    (void)code;
+    return false;
+}
+
 JOT_FN void
 jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode)
 {

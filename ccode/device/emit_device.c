@@ -170,9 +170,9 @@ jot_print_kernel(Printer *p, const Used *used, const char *name)
         jot_text_f(p->out, "    %sjot_u64 part[%d];\n", d->shared, p->s->group);
     print_group_memory(p, used, team ? 8 * (size_t)p->s->group : 0);
     if (shares[SHARE_ITEMS] || shares[SHARE_REST])
-        jot_text_f(p->out, "    const jot_i64 item = %s, items = %s;\n", d->item, d->items);
+        jot_text_f(p->out, "    const %s item = %s, items = %s;\n", jot_print_index_type(p), d->item, d->items);
     if (shares[SHARE_TEAMS])
-        jot_text_f(p->out, "    const jot_i64 team = %s, teams = %s;\n", d->team, d->teams);
+        jot_text_f(p->out, "    const %s team = %s, teams = %s;\n", jot_print_index_type(p), d->team, d->teams);
     if (shares[SHARE_TEAM] || team || first)
         jot_text_f(p->out, "    const int lane = %s;\n", d->lane);
     print_places(p, used);
@@ -186,8 +186,8 @@ print_shared_loop(Printer *p, const Inst *in, Name name)
     static const char *const from[] = {"lo", "item", "team", "lane", "item"};
     static const char *const by[] = {"1", "items", "teams", "", "items"};
     jot_print_f(p, in->aux == SHARE_TEAM || in->aux == SHARE_REST
-                ? "for (jot_i64 %n = %s; %n < %l; " : "for (jot_i64 %n = %s; %n < hi; ",
-                name, from[in->aux], name, in->c.i);
+                ? "for (%s %n = %s; %n < %l; " : "for (%s %n = %s; %n < hi; ",
+                jot_print_index_type(p), name, from[in->aux], name, in->c.i);
     if (in->aux == SHARE_TEAM)
         jot_print_f(p, "%n += %d) {\n", name, p->s->group);
     else

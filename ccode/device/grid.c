@@ -33,6 +33,8 @@ enum {
     GRID_STAGES = 256
 };
 
+typedef enum { READ_NOT, READ_HERE, READ_ELSEWHERE } GridRead; /* of other axes than the reader's */
+
 typedef struct {
     bool store;
     uint32_t what;
@@ -40,6 +42,7 @@ typedef struct {
     int level;
     bool team;              /* a work-group is to share it */
     int nest;               /* 1 and on; 0: not placed yet */
+    uint8_t reads[GRID_STAGES]; /* the sums of other stages: GridRead */
 } GridStage;
 
 typedef struct {
@@ -59,7 +62,7 @@ typedef struct {
                                                    and the largest load */
     GridStage stage[GRID_STAGES];
     int nstages, nnests;
-    GridNest nest[GRID_STAGES];
+    GridNest nest[GRID_STAGES + 1];
 } Grid;
 
 /* ---- how axes move accesses ---- */
@@ -116,18 +119,44 @@ grid_stages(Grid *g)
     return ok;
 }
 
+/* Does the index tell the points of its axes apart, as digits do? i; 2*i + j of j < 2. */
+static bool
+index_spreads(const Kernel *k, Ix ix, uint64_t *seen)
+{
+    IxTerm tmp;
+    int64_t c, below = 0;
+    uint32_t n;
+    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
+    uint64_t axes = 0;
+    if (n && !jot_ix_axes(k->ix, ix))
+        return false;
+    while (axes != jot_ix_axes(k->ix, ix)) { /* the least first */
+        int64_t least = 0;
+        int axis = -1, a;
+        for (uint32_t i = 0; i < n; i++) {
+            if (!jot_ix_is_axis(k->ix, t[i].atom, &a) || t[i].k < 1)
+                return false;
+            if (!(axes >> a & 1) && (axis < 0 || t[i].k < least)) {
+                axis = a;
+                least = t[i].k;
+            }
+        }
+        if (axis < 0 || least <= below || !jot_mul_ok(k->axes.v[axis].ext - 1, least, &c) ||
+            !jot_add_ok(below, c, &below))
+            return false;
+        axes |= (uint64_t)1 << axis;
+    }
+    *seen |= axes;
+    return true;
+}
+
 JOT_FN bool
 jot_grid_spreads(const Kernel *k, const KStore *store)
 {
     uint64_t seen = 0;
-    for (int d = 0; d < store->nidx; d++) {
-        int64_t c;
-        int axis;
-        if (jot_ix_is_axis(k->ix, k->ixs.v[store->at + (uint32_t)d], &axis))
-            seen |= (uint64_t)1 << axis;
-        else if (!jot_ix_is_const(k->ix, k->ixs.v[store->at + (uint32_t)d], &c))
+    for (int d = 0; d < store->nidx; d++)
+        if (!index_spreads(k, k->ixs.v[store->at + (uint32_t)d], &seen))
             return false;
-    }
     return (store->free & ~seen) == 0 && store->ncond == 0;
 }
 
@@ -140,29 +169,23 @@ static bool
 grid_joins(const Grid *g, const GridStage *st)
 {
     const GridNest *n = &g->nest[g->nnests];
-    if (g->nnests == 0)
+    if (g->nnests == 0 || (st->store && g->k->stores.v[st->what].acc))
         return false;
     if (st->store && n->team)
         return (n->grid & ~st->free) == 0 && (n->grid || !st->free);
     return st->free == n->grid && (st->store || st->team == n->team);
 }
 
-static bool
-grid_place(Grid *g, GridStage *st)
+/* What must be cleared and is written at random has a nest for itself. */
+static void
+grid_begin(Grid *g, GridStage *st)
 {
-    const KStore *store = st->store ? &g->k->stores.v[st->what] : NULL;
-    if (store && !store->acc && !jot_grid_spreads(g->k, store))
-        return false;
-    if ((store && store->acc) || !grid_joins(g, st)) {
-        g->nnests++;
-        g->nest[g->nnests].grid = st->free;
-        g->nest[g->nnests].team = st->team;
-        g->nest[g->nnests].sum = st->store ? 0 : st->what;
-    }
+    GridNest *n = &g->nest[++g->nnests];
+    bool acc = st->store && g->k->stores.v[st->what].acc;
+    n->grid = acc ? ~(uint64_t)0 : st->free;
+    n->team = st->team;
+    n->sum = st->store ? 0 : st->what;
     st->nest = g->nnests;
-    if (store && store->acc) /* nothing else with what must be cleared and is written at random */
-        g->nest[g->nnests].grid = ~(uint64_t)0;
-    return true;
 }
 
 /* Buffers that are set to a value first, each by a launch. */
@@ -175,66 +198,111 @@ ncleared(const Grid *g)
     return n;
 }
 
-static bool
-stage_reads(const Grid *g, const GridStage *st, uint32_t what)
+/* Notes the sums that are read at or below a value, those below them left out. */
+static void
+note_reads(Grid *g, GridStage *st, uint32_t value, GridRead how)
 {
     const Kernel *k = g->k;
     OperandWalk w;
     uint32_t n;
-    jot_operands_open(&w, k, st->store ? k->stores.v[st->what].value
-                                    : k->args.v[k->values.v[st->what].arg]);
-    while ((n = jot_operands_next(&w)) != 0 && n != what)
-        if (n < what)
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+        for (int i = 0; v->op == VAL_REDUCE && i < g->nstages; i++)
+            if (!g->stage[i].store && g->stage[i].what == n && st->reads[i] < how)
+                st->reads[i] = how;
+        if (v->op == VAL_REDUCE)
             jot_operands_skip(&w);
-    return n != 0;
+        if (v->op == VAL_AT && how == READ_HERE)
+            note_reads(g, st, jot_v_arg(k, n, 0), READ_ELSEWHERE);
+    }
 }
 
-/* Of a store: the reductions of its own level that it reads are placed. */
-static bool
-grid_ready(const Grid *g, const GridStage *st)
+static void
+grid_reads(Grid *g)
 {
-    for (int i = 0; st->store && i < g->nstages; i++)
-        if (!g->stage[i].store && !g->stage[i].nest && g->stage[i].level <= st->level &&
-            stage_reads(g, st, g->stage[i].what))
+    const Kernel *k = g->k;
+    for (int i = 0; i < g->nstages; i++) {
+        GridStage *st = &g->stage[i];
+        note_reads(g, st, st->store ? k->stores.v[st->what].value : jot_v_arg(k, st->what, 0),
+                   READ_HERE);
+    }
+}
+
+/* What it reads is placed; of other places than its own, before that nest. */
+static bool
+grid_ready(const Grid *g, const GridStage *st, int nest)
+{
+    for (int i = 0; i < g->nstages; i++)
+        if (st->reads[i]
+            && (!g->stage[i].nest || (st->reads[i] == READ_ELSEWHERE && g->stage[i].nest == nest)))
             return false;
     return true;
 }
 
-/* The next stage to place: of those that are ready at this level, one that joins the nest at hand,
- * else the first reduction; stores begin nests of their own when no reduction is left (`late`). */
+/* Everything that joins the nest at hand; how many stages of its grid are left for another. */
+static int
+grid_fill(Grid *g)
+{
+    bool more = true;
+    int left = 0;
+    while (more) {
+        more = false;
+        for (int i = 0; i < g->nstages; i++)
+            if (!g->stage[i].nest && grid_joins(g, &g->stage[i])
+                && grid_ready(g, &g->stage[i], g->nnests)) {
+                g->stage[i].nest = g->nnests;
+                more = true;
+            }
+    }
+    for (int i = 0; i < g->nstages; i++)
+        left += !g->stage[i].nest && grid_joins(g, &g->stage[i]);
+    return left;
+}
+
+/* The stage that begins the next nest: the one behind which the fewest are left that could have been
+ * in it; NULL: all are placed. Stores begin nests when no sum is left. */
 static GridStage *
-grid_next(Grid *g, int level, bool late)
+grid_next(Grid *g)
 {
     GridStage *next = NULL;
+    int least = 0, nests = g->nnests;
     for (int i = 0; i < g->nstages; i++) {
         GridStage *st = &g->stage[i];
-        if (st->nest || st->level > level)
+        int left;
+        if (st->nest || (st->store && next && !next->store) || !grid_ready(g, st, nests + 1))
             continue;
-        if (grid_joins(g, st) && grid_ready(g, st))
-            return st;
-        if (!next && (late || !st->store))
+        grid_begin(g, st);
+        left = grid_fill(g);
+        for (int j = 0; j < g->nstages; j++)
+            if (g->stage[j].nest > nests)
+                g->stage[j].nest = 0;
+        g->nnests = nests;
+        if (!next || left < least) {
             next = st;
+            least = left;
+        }
     }
     return next;
 }
 
-/* By level. A store waits for a nest that it fits: with the sums over what it stores it is one
- * loop. */
+/* What can be one nest is: a sum of rows, what is made of it and the stores of both read their row
+ * while it is near. */
 static bool
 grid_nests(Grid *g)
 {
     GridStage *st;
-    int top = 0;
     for (int i = 0; i < g->nstages; i++) {
-        st = &g->stage[i];
-        st->team = !st->store && jot_grid_team(g->k, st->what, g->target);
-        top = st->level > top ? st->level : top;
+        const KStore *store = g->stage[i].store ? &g->k->stores.v[g->stage[i].what] : NULL;
+        if (store && !store->acc && !jot_grid_spreads(g->k, store))
+            return false;
+        g->stage[i].team = !store && jot_grid_team(g->k, g->stage[i].what, g->target);
     }
-    for (int level = 0; level <= top + 1; level++)
-        while ((st = grid_next(g, level, level > top)) != NULL)
-            if (g->nnests + 1 >= GRID_STAGES || !grid_place(g, st))
-                return false;
-    return g->nnests <= SCHED_PHASES && g->nnests + ncleared(g) <= EMIT_LAUNCHES;
+    grid_reads(g);
+    while ((st = grid_next(g)) != NULL && g->nnests < SCHED_PHASES) {
+        grid_begin(g, st);
+        grid_fill(g);
+    }
+    return !st && g->nnests + ncleared(g) <= EMIT_LAUNCHES;
 }
 
 /* ---- wide accesses ---- */
@@ -359,7 +427,7 @@ static bool
 grid_crosses(const Grid *g, const GridStage *st)
 {
     for (int i = 0; i < g->nstages; i++)
-        if (g->stage[i].nest > st->nest && stage_reads(g, &g->stage[i], st->what))
+        if (g->stage[i].nest > st->nest && g->stage[i].reads[st - g->stage])
             return true;
     return false;
 }

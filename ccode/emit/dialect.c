@@ -101,6 +101,9 @@ static const Helper helpers[] = {
     { "jot_clamp",
       "jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
       "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
+    { "jot_clamp_i32",
+      "jot_i32\njot_clamp_i32(jot_i32 i, jot_i32 n)\n{\n"
+      "    return i < 0 ? 0 : i < n ? i : n - 1;\n}\n" },
     /* IX_FAR, IX_PRODUCT (ops/index/index.h): no index goes further */
     { "jot_far",
       "jot_i64\njot_far(jot_i64 i)\n{\n    const jot_i64 far = (jot_i64)1 << 40;\n"

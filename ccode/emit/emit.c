@@ -307,6 +307,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     p->k = code->k;
     p->s = code->s;
     p->d = d;
+    p->narrow = d->device && jot_index_narrow(code);
     p->out = out;
     p->lanes = code->s->lanes;
     p->name = jot_mem_new(code->mem, code->inst.n, sizeof *p->name);

@@ -132,6 +132,25 @@ print_arithmetic(Printer *p, const Inst *in, const char *op, const char *name, L
         print_call(p, in, name, mode);
 }
 
+JOT_FN bool
+jot_print_is_index(const Inst *in)
+{
+    switch (in->op) {
+    case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_CLAMP: case C_IMIN: case C_IMAX:
+    case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: case C_PHASE: case C_ITEM:
+    case C_LO: case C_HI: case C_INT:
+        return true;
+    default:
+        return false;
+    }
+}
+
+JOT_FN const char *
+jot_print_index_type(const Printer *p)
+{
+    return p->narrow ? "jot_i32" : "jot_i64";
+}
+
 JOT_FN int
 jot_print_index_level(Printer *p, const Inst *in, LaneMode mode)
 {
@@ -171,7 +190,7 @@ jot_print_index(Printer *p, const Inst *in, LaneMode mode)
     case C_IOR: index_print_pair(p, in, " || ", 6, mode); break;
     case C_IMAX: print_extreme(p, in, ">", mode); break;
     case C_IMIN: print_extreme(p, in, "<", mode); break;
-    case C_CLAMP: print_call(p, in, "jot_clamp", mode); break;
+    case C_CLAMP: print_call(p, in, p->narrow ? "jot_clamp_i32" : "jot_clamp", mode); break;
     default: break;
     }
 }

@@ -21,6 +21,7 @@ typedef struct {
     const Dialect *d;
     Text *out;
     int indent;
+    bool narrow;                /* indices are of 32 bits */
     int lanes;                  /* of a full vector */
     NameBase base[PRINT_BASES];
     int bases;
@@ -53,6 +54,9 @@ enum { MOVES_NOT, MOVES_LINEAR, MOVES_ANY, MOVES_VECTOR };
 /* What an expression of a vector is spelled as. */
 typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
 
+/* Is a record an index value? And the type of these. */
+JOT_FN bool jot_print_is_index(const Inst *in);
+JOT_FN const char *jot_print_index_type(const Printer *p);
 /* The statements of a block (ccode/emit/statement.c). */
 JOT_FN void jot_print_block(Printer *p, uint32_t block);
 JOT_FN void jot_print_indent(Printer *p);
@@ -148,6 +152,8 @@ JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /*
 /* A record that only devices have: the head of a loop whose steps are shared out, called `name`; all
  * lanes as one access, to or from the array `name`; an atomic, a matrix instruction, a copy, a
  * barrier; what a work-group has together. */
+/* Do 32 bits hold all indices (ccode/device/index_width.c)? */
+JOT_FN bool jot_index_narrow(const Code *code);
 JOT_FN void jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode);
 /* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
 JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);

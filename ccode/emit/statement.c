@@ -42,7 +42,7 @@ print_declarator(Printer *p, const Inst *in, Name name, bool constant)
     else if (in->lanes && p->d->vectors)
         jot_text_f(p->out, "jot_%sx%d ", jot_print_short(in->dtype), p->lanes);
     else
-        jot_text_f(p->out, "%s ", in->op == C_LIN ? "jot_i64" : jot_print_type(in->dtype));
+        jot_text_f(p->out, "%s ", jot_print_is_index(in) ? jot_print_index_type(p) : jot_print_type(in->dtype));
     jot_print_name(p, name);
     if (in->lanes && !p->d->vectors)
         jot_text_f(p->out, "[%d]", p->lanes);
@@ -388,11 +388,11 @@ open_block(Printer *p, uint32_t n)
             return;
         }
         if (in->narg)
-            jot_print_f(p, "for (jot_i64 %n = %w; %n < %4w", name, arg[0], name, arg[1]);
+            jot_print_f(p, "for (%s %n = %w; %n < %4w", jot_print_index_type(p), name, arg[0], name, arg[1]);
         else if (in->wide)
             jot_print_f(p, "for (jot_i64 %n = lo; %n < hi", name, name);
         else
-            jot_print_f(p, "for (jot_i64 %n = 0; %n < %c", name, name, in->c.i);
+            jot_print_f(p, "for (%s %n = 0; %n < %c", jot_print_index_type(p), name, name, in->c.i);
         if (in->wide && in->exact)
             jot_print_f(p, " && %n < %i", name, in->c.i);
         jot_print_f(p, "; %n++) {\n", name);
