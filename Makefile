@@ -169,7 +169,7 @@ run-long: $(TESTS) $(EXAMPLES)
 	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" \
 	    "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
-	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
+	    "$(B)/tests/test_open 6 7" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) "$(B)/tests/test_children 8"
 
