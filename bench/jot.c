@@ -17,7 +17,7 @@ open_work(const Work *w, int n)
     jot_Config config = {0};
 
     memset(&b, 0, sizeof b);
-    config.threads = threads = n;
+    config.threads = b.threads = threads = n;
     b.c = jot_open(&config);
     b.work = w;
     message[0] = 0;
@@ -182,6 +182,8 @@ run(void)
 static void
 close_work(void)
 {
+    if (b.close)
+        b.close(&b);
     for (int k = 0; k < 2; k++)
         jot_optim_free(b.optim[k]);
     jot_close(b.c);
@@ -196,7 +198,7 @@ more(FILE *to)
     static const Work *last;
     static double floor;
     double flops = b.work->flops > 0 ? b.work->flops : b.flops;
-    jot_Stats s = jot_stats(b.c);
+    jot_Stats s = jot_stats(b.inner ? b.inner->c : b.c);
 
     if (b.c->backend->device) { /* of a contraction none is known: its ratio is to the peer's */
         if (last != b.work)
@@ -207,9 +209,9 @@ more(FILE *to)
         floor = floor_bytes(b.work->read, b.work->write, threads);
     last = b.work;
     fprintf(to, ", \"backend\": \"%s\", \"floor\": %.4g, \"flops\": %.4g, \"kernels\": %u, "
-            "\"compiled\": %llu, \"plan\": %.4g, \"peak_nbytes\": %zu", jot_backend(b.c), floor,
-            flops, s.last_kernels, (unsigned long long)s.kernels_compiled, s.plan_seconds,
-            s.peak_nbytes);
+            "\"compiled\": %llu, \"compilers\": %.4g, \"plan\": %.4g, \"peak_nbytes\": %zu",
+            jot_backend(b.c), floor, flops, s.last_kernels, (unsigned long long)s.kernels_compiled,
+            s.compile_seconds, s.plan_seconds, s.peak_nbytes);
 }
 
 static const char *

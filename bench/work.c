@@ -3,7 +3,7 @@
 #include "bench/work.h"
 
 const Work *const work_tables[] = {
-    work_products, work_convs, work_maps, work_seeds, work_nets, work_gans, work_ops, work_llm,
+    work_products, work_convs, work_maps, work_seeds, work_nets, work_gans, work_ops, work_llm, work_dyn,
     NULL
 };
 

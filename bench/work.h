@@ -12,7 +12,8 @@
 enum { WORK_INPUTS = 64, WORK_OUTPUTS = 32 };
 
 typedef struct Work Work;
-typedef struct {
+typedef struct Bench Bench;
+struct Bench {
     jot_Ctx *c;
     const Work *work;
     jot_Var in[WORK_INPUTS];
@@ -22,7 +23,10 @@ typedef struct {
     int step;             /* runs so far */
     jot_Func func;       /* of names in _compiled: built once, run with inputs from the host */
     double flops;         /* set by build where the table has none: networks count their own */
-} Bench;
+    int threads;
+    Bench *inner;         /* of a row that opens contexts of its own (work_dyn.c); how they end */
+    void (*close)(Bench *b);
+};
 
 struct Work {
     const char *name;
@@ -35,7 +39,7 @@ struct Work {
 
 /* Tables of workloads, each ended by a NULL name; the list of tables ends with NULL. */
 extern const Work work_products[], work_convs[], work_maps[], work_seeds[], work_nets[],
-                  work_gans[], work_ops[], work_llm[];
+                  work_gans[], work_ops[], work_llm[], work_dyn[];
 extern const Work *const work_tables[];
 const Work *work_find(const char *name);
 

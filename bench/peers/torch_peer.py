@@ -412,6 +412,22 @@ def treelstm():
         o.zero_grad(); l = F.cross_entropy(net.o(net.node(t)[0]), torch.tensor([1])); l.backward(); o.step()
     return run
 W["treelstm_train_tree"] = treelstm
+def dyn_trees(count, known):
+    """A thousand trees in one run; or one a run, always another, or one of so many (bench/work_dyn.c)."""
+    def build():
+        import random
+        rnd = random.Random(0); net = TreeLstm(); net.emb = R(1000, 300); o = torch.optim.SGD(net.parameters(), lr=0.01)
+        def tree(n):
+            if n == 1: return rnd.randrange(1000)
+            k = rnd.randint(1, n - 1); return (tree(k), tree(n - k))
+        ts = [tree(rnd.randint(5, 35)) for _ in range(known)]; at = [0]
+        def run():
+            for _ in range(count):
+                t = ts[at[0] % known] if known else tree(rnd.randint(5, 35)); at[0] += 1
+                o.zero_grad(); F.cross_entropy(net.o(net.node(t)[0]), torch.tensor([1])).backward(); o.step()
+        return run
+    return build
+W["dyn_trees_cold"], W["dyn_trees_warm"], W["dyn_trees_seen"] = dyn_trees(1000, 0), dyn_trees(1, 0), dyn_trees(1, 100)
 
 # --- language models: a token at place 100, or 128 tokens of a prompt; caches of keys and values ---
 class Llama(nn.Module):
