@@ -300,9 +300,9 @@ chain_heights(Chain *c)
     int64_t most = room > CHAIN_MOST  ? CHAIN_MOST
                  : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
     c->height = c->row < 0 ? 1 : jot_contract_even(ext, 1, most);
-    c->open = c->row >= 0 && c->k->axes.v[c->row].open && ext > CHAIN_FEW;
+    c->open = c->row >= 0 && c->k->axes.v[c->row].open && ext > CHAIN_OPEN;
     if (c->open)
-        c->height = ext <= 2 * CHAIN_FEW ? CHAIN_FEW : c->product[0].m.registers >= 32 ? 12 : 6;
+        c->height = ext <= 2 * CHAIN_OPEN ? CHAIN_OPEN : c->product[0].m.registers >= 32 ? 12 : 6;
     c->phased = c->row >= 0 && c->height < ext &&
                 jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < CHAIN_STEPS;
     for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */

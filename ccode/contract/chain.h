@@ -19,7 +19,7 @@ enum {
     CHAIN_STEPS = 16,       /* of the loops around blocks: enough for any number of threads */
     CHAIN_FEW = 8,          /* rows for which nothing is packed that lies in vectors */
     CHAIN_LEAST = 16,       /* rows of a block */
-    CHAIN_FEW = 4,          /* ... of an open extent that has few */
+    CHAIN_OPEN = 4,         /* ... of an open extent that has few */
     CHAIN_MOST = 128,
     CHAIN_NBYTES = 1 << 17, /* of scratch that a block of more rows may have */
     CHAIN_PANEL = 256       /* sums side by side, in an array */
