@@ -8,7 +8,8 @@
  *     test_cuda --text FILE ..   these texts alone
  *
  * Guards: backends/cuda/nvrtc.c, ccode/device/contract_grid.c, ccode/device/contract_grid_make.c,
- * ccode/device/emit_device.c, ccode/device/emit_matrix.c, ccode/device/walk_matrix.c. */
+ * ccode/device/emit_device.c, ccode/device/emit_matrix.c,
+ * ccode/device/index_width.c, ccode/device/walk_matrix.c. */
 #include <stdlib.h>
 #include <string.h>
 #include "backends/cuda/nvrtc.h"

@@ -1,4 +1,4 @@
-/* onnx/op/ops.h - the operators' functions, which table.c names, and what they share.
+/* onnx/op/ops.h - the operators' functions, which onnx/table.c names, and what they share.
  *
  * Read before: onnx/parts.h. After: onnx/table.c. */
 #ifndef JOT_ONNX_OPS_H
