@@ -11,9 +11,11 @@
 #include "save/save.h"
 #if !defined JOT_NO_HOST && defined JOT_CJSON
 #include "ops/rewrite/stack.h"
+#include "layer.h"
 #include <string.h>
 
-enum { LOADING_ROOM = 8 << 20 };
+/* Names of tensors are a jot_Named's, which jot_saved_write makes of them. */
+enum { LOADING_ROOM = 8 << 20, LOADING_NAME = sizeof((jot_Named *)0)->name };
 
 /* ---- a node's words ----------------------------------------------------------------------- */
 
@@ -289,6 +291,16 @@ loading_kind(Loading *l, const cJSON *item, LoadNode *n)
     return true;
 }
 
+static bool
+loading_tensor(Loading *l, const cJSON *item, const char **name)
+{
+    if (!jot_load_string(l, item, "tensor", name))
+        return false;
+    return jot_str_len(*name) < LOADING_NAME
+        || jot_load_bad(l, "tensor is a name of %zu bytes; %d are taken", jot_str_len(*name),
+                        LOADING_NAME - 1);
+}
+
 static NodeId
 loading_leaf(Loading *l, LoadNode *n, const char *tensor)
 {
@@ -330,7 +342,7 @@ loading_node(Loading *l, const cJSON *item, LoadNode *n)
     if (!loading_kind(l, item, n) || !jot_load_dtype(l, n->word[SAVE_DTYPE], &n->spec.dtype)
         || !jot_load_shape(l, n->word[SAVE_SHAPE], &n->spec.rank, n->ext)
         || (n->word[SAVE_NAME] && !jot_load_string(l, n->word[SAVE_NAME], "name", &name))
-        || (n->word[SAVE_TENSOR] && !jot_load_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
+        || (n->word[SAVE_TENSOR] && !loading_tensor(l, n->word[SAVE_TENSOR], &tensor))
         || (n->word[SAVE_IN] && !loading_inputs(l, n)) || !loading_beside(l, n))
         return false;
     ok = loading_special(l, n) && (n->spec.kind == NODE_LEAF || jot_load_check(l, &n->spec));

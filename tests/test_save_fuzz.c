@@ -170,6 +170,7 @@ edited(const char *text, const char *after, const char *from, const char *to)
     return new;
 }
 
+#define LONG "0123456789012345678901234567890123456789"
 static const struct { const char *after, *from, *to, *says; } lies[] = {
     {"", "\"graph 1\"", "\"graph 2\"", "it is a \"graph 2\"; this version reads \"graph 1\""},
     {"", "\"jot\"", "\"jots\"",
@@ -183,6 +184,7 @@ static const struct { const char *after, *from, *to, *says; } lies[] = {
     {"", "\"dtype\": \"f32\"", "\"dtype\": \"f31\"", "there is no dtype \"f31\""},
     {"", "\"dtype\": \"f32\", ", "", "dtype is not there"},
     {"", "\"shape\": [2, 3]", "\"shape\": [2, -3]", "an extent is -3"},
+    {"", "\"tensor\": \"", "\"tensor\": \"" LONG LONG LONG LONG, "bytes; 143 are taken"},
     {"", "\"shape\": [2, 3]", "\"shape\": [1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,2]",
      "more than 16 extents"},
     {"\"op\": \"input\"", "\"name\"", "\"colour\": 3, \"name\"",
