@@ -36,7 +36,9 @@ typedef JotOnnx__Function OnnxFunction;
 enum {
     ONNX_LEAST = 7, ONNX_MOST = 28,    /* opsets */
     ONNX_DEPTH = 16,                   /* graphs within graphs, functions within functions */
-    ONNX_NODES = 1 << 18,              /* nodes that are built, those of unrolled loops each time */
+    ONNX_NODES = 1 << 20,              /* nodes, operands and results that are built, those of
+                                          unrolled loops each time */
+    ONNX_KEY = 256,                    /* bytes of what a function is known by */
     ONNX_STEPS = 1 << 12,              /* of a loop that is unrolled */
     ONNX_FEW = 16,                     /* elements of an input that says which branch is taken */
     ONNX_SMALL = 4096,                 /* elements of constants that are computed at once */
@@ -70,6 +72,7 @@ struct jot_Onnx {
     size_t budget;                     /* bytes that unpacking may still take */
     OnnxMap graphs;                    /* graphs within nodes, by the address of their attribute */
     OnnxMap weights;                   /* name -> OnnxValue of this model's */
+    OnnxMap functions;                 /* domain, name and overload -> OnnxFunction */
     int n_in, n_out, n_weights, opset;
     jot_OnnxValue *in, *out, *weight;
     OnnxPlan *plans;
