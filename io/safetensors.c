@@ -201,6 +201,13 @@ io_safetensors_read(IoFile *f)
 
 /* ---- writing ---- */
 
+/* A 0, which no text of cJSON's has within. */
+static bool
+st_has_end(const jot_Text *text)
+{
+    return text->n && memchr(text->p, 0, text->n);
+}
+
 bool
 io_safetensors_fits(IoOut *o)
 {
@@ -211,7 +218,7 @@ io_safetensors_fits(IoOut *o)
     }
     for (int k = 0; k < o->how->metas; k++) {
         const jot_Meta *m = &o->how->meta[k];
-        if (m->kind != JOT_META_TEXT || m->list || memchr(m->texts->p, 0, m->texts->n)) {
+        if (m->kind != JOT_META_TEXT || m->list || m->count != 1 || st_has_end(m->texts)) {
             jot_raise(o->ctx, JOT_EUSE, "%s: metadata %s: safetensors keeps texts alone", o->path,
                       m->key);
             return false;
@@ -281,7 +288,8 @@ st_describe_meta(cJSON *header, const jot_Writing *how)
         const jot_Text *text = how->meta[k].texts;
         char *copy = malloc(text->n + 1);
         if (copy) {
-            memcpy(copy, text->p, text->n);
+            if (text->n)
+                memcpy(copy, text->p, text->n);
             copy[text->n] = 0;
         }
         fine = copy && st_add(map, how->meta[k].key, cJSON_CreateString(copy));
