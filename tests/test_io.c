@@ -472,6 +472,19 @@ test_write_refused(void)
     strcpy(two[1].name, "__metadata__");
     RAISED(c, jot_file_write(c, io_path("r.safetensors"), &two[1], 1, NULL), JOT_EUSE,
            "cannot be __metadata__");
+    static const char *const bad[] = {"\x80", "\xc3", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                                      "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf8", "\xe2\x82x"};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        strcpy(two[1].name, bad[k]);
+        RAISED(c, jot_file_write(c, io_path("r.safetensors"), &two[1], 1, NULL), JOT_EUSE,
+               "cannot be ");
+        RAISED(c, jot_file_write(c, io_path("r.safetensors"), t, 1, &(jot_Writing){
+                   .meta = &(jot_Meta){.key = "k", .kind = JOT_META_TEXT, .count = 1,
+                                       .texts = &(jot_Text){bad[k], strlen(bad[k])}},
+                   .metas = 1}), JOT_EUSE, "in UTF-8");
+    }
+    strcpy(two[1].name, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xed\x9f\xbf");
+    CHECK(jot_file_write(c, io_path("r.safetensors"), &two[1], 1, NULL), "%s", jot_message(c));
 }
 
 /* A link stays one, and a file that is replaced keeps its mode. */
