@@ -101,13 +101,15 @@ onnx_map_get(const OnnxMap *map, const char *name)
 
 /* ---- files ---- */
 
+/* path NULL: as a file that is not there. */
 static bool
 file_map(jot_Ctx *ctx, const char *path, OnnxFile *f)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = open(path ? path : "", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     void *p;
 
+    path = path ? path : "(no name)";
     if (fd < 0 || fstat(fd, &st)) {
         jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path, strerror(errno));
         if (fd >= 0)
@@ -448,7 +450,9 @@ model_read(jot_Onnx *m, const void *data, size_t nbytes)
 jot_Onnx *
 jot_onnx_parse(jot_Ctx *ctx, const void *data, size_t nbytes, const char *folder)
 {
-    jot_Onnx *m = !jot_error(ctx) && data ? model_make(ctx, "model", folder) : NULL;
+    if (!jot_error(ctx) && !data)
+        jot_raise(ctx, JOT_EUSE, "onnx: bytes asked, NULL found");
+    jot_Onnx *m = !jot_error(ctx) ? model_make(ctx, "model", folder) : NULL;
     return m ? model_read(m, data, nbytes) : NULL;
 }
 
@@ -459,7 +463,7 @@ jot_onnx_load(jot_Ctx *ctx, const char *path)
     OnnxFile f = {NULL, NULL, NULL, 0};
     jot_Onnx *m;
 
-    if (jot_error(ctx) || !path || !file_map(ctx, path, &f))
+    if (jot_error(ctx) || !file_map(ctx, path, &f))
         return NULL;
     if ((m = model_make(ctx, path, slash ? path : "."))) {
         if (slash)
@@ -483,11 +487,14 @@ jot_onnx_read_tensor(jot_Ctx *ctx, const char *path)
     jot_Onnx *m;
     jot_Var v;
 
-    if (jot_error(ctx) || !path || !file_map(ctx, path, &f) || !(m = model_make(ctx, path, NULL)))
+    if (jot_error(ctx) || !file_map(ctx, path, &f))
         return jot_raise(NULL, JOT_EIO, "");
-    ProtobufCAllocator by = budget(m, f.n);
-    OnnxTensor *t = jot_onnx__tensor__unpack(&by, f.n, f.p);
+    m = model_make(ctx, path, NULL);
+    ProtobufCAllocator by = m ? budget(m, f.n) : (ProtobufCAllocator){0};
+    OnnxTensor *t = m ? jot_onnx__tensor__unpack(&by, f.n, f.p) : NULL;
     munmap((void *)(uintptr_t)f.p, f.n);
+    if (!m)
+        return jot_raise(NULL, JOT_EMEM, "");
     m->tensor = t;
     v = t ? onnx_tensor(m, ctx, t, path)
           : jot_raise(ctx, JOT_EIO, "onnx: %s: %zu bytes that are no tensor", path, f.n);
