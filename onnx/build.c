@@ -40,8 +40,8 @@ onnx_value_of(OnnxBuild *b, jot_Var x, uint64_t deps)
     return v;
 }
 
-static int64_t
-value_nelem(const OnnxValue *v)
+int64_t
+onnx_value_nelem(const OnnxValue *v)
 {
     return jot_ok(v->at[1]) ? jot_nelem(v->at[1]) : jot_ok(v->at[0]) ? jot_nelem(v->at[0])
          : v->tensor ? onnx_tensor_nelem(v->tensor) : INT64_MAX;
@@ -211,7 +211,7 @@ node_operands(OnnxCall *c)
     for (int k = 0; k < c->n; k++)
         if (c->in[k]) {
             c->deps |= c->in[k]->deps;
-            small &= value_nelem(c->in[k]) <= ONNX_SMALL;
+            small &= onnx_value_nelem(c->in[k]) <= ONNX_SMALL;
         }
     if (!c->ctx)
         c->ctx = small && !c->deps ? b->m->fold : b->m->ctx;

@@ -172,6 +172,7 @@ JOT_FN jot_Var onnx_tensor(jot_Onnx *m, jot_Ctx *ctx, const OnnxTensor *t, const
 /* ---- build.c ---- */
 JOT_FN OnnxValue *onnx_value(OnnxBuild *b, const char *name, uint64_t deps);
 JOT_FN OnnxValue *onnx_value_of(OnnxBuild *b, jot_Var v, uint64_t deps);
+JOT_FN int64_t onnx_value_nelem(const OnnxValue *v);
 JOT_FN jot_Var onnx_on(OnnxBuild *b, OnnxValue *v, jot_Ctx *ctx); /* poison: raised */
 JOT_FN OnnxValue *onnx_find(OnnxBuild *b, const OnnxScope *s, const char *name);
 JOT_FN bool onnx_bind(OnnxBuild *b, OnnxScope *s, const char *name, OnnxValue *v);
@@ -188,6 +189,7 @@ JOT_FN bool onnx_call(OnnxCall *c); /* a function of the model's */
 /* ---- attr.c ---- */
 JOT_FN const OnnxAttr *onnx_attr(const OnnxScope *s, const OnnxNode *node, const char *name);
 JOT_FN int64_t onnx_i(const OnnxCall *c, const char *name, int64_t otherwise);
+JOT_FN int onnx_int(const OnnxCall *c, const char *name, int otherwise); /* or the next that fits */
 JOT_FN double onnx_f(const OnnxCall *c, const char *name, double otherwise);
 JOT_FN const char *onnx_text(OnnxCall *c, const char *name, const char *otherwise);
 JOT_FN bool onnx_is(OnnxCall *c, const char *name, const char *text); /* the attribute is text */
