@@ -32,12 +32,11 @@ onnx_shape(const Args *a, const jot_OnnxValue *v, int64_t batch, int64_t *ext, i
 
     for (int k = 0; (s = args_each(a, "shape", k)) != NULL; k++)
         if (!strncmp(s, v->name, n) && s[n] == '=') {
-            char *end = (char *)(uintptr_t)(s + n);
-            for (*rank = 0; *end && *rank < JOT_MAX_RANK;)
-                ext[(*rank)++] = strtoll(end + 1, &end, 10);
-            if (*end || (v->rank >= 0 && *rank != v->rank))
-                return complain(a, WRONG_USE, "--shape %s: %d extents asked", s, v->rank), false;
-            return true;
+            *rank = numbers_in(a, "shape", s + n + 1, 0, ext, JOT_MAX_RANK);
+            if (*rank && v->rank >= 0 && *rank != v->rank)
+                return complain(a, WRONG_USE, "--shape %s: %d extents asked, %d found", s, v->rank,
+                                *rank), false;
+            return *rank > 0;
         }
     for (int d = 0; d < v->rank; d++) {
         ext[d] = v->shape[d] < 0 && d == 0 ? batch ? batch : 1 : v->shape[d];
