@@ -1,6 +1,6 @@
 /* tests/test_flow_uses.c - branches and loops: draws in them; functions that branch, loop and
- * update, without allocating, and their files of C; recursion by a stack; gradients by maps that a
- * body reads; what is refused; refused memory.
+ * update, without allocating, and their files of C; recursion by a stack; a loop that both bodies of
+ * a branch have; gradients by maps that a body reads; what is refused; refused memory.
  *
  * Guards: ops/flow/make.c, ops/flow/call.c, plan/flow/make.c, plan/flow/export.c. */
 #include <dlfcn.h>
