@@ -607,20 +607,20 @@ JOT_API bool jot_vmap(jot_Vars y, jot_Vars x, jot_Vars xs, const jot_Vmap *how, 
  * from other variables, which it may read as well, it takes their values of now. It must neither
  * evaluate nor assign nor fetch (JOT_EUSE). False after a failure. */
 typedef bool jot_BodyFn(void *user, jot_Vars in, jot_Var *out);
-/* What `then` makes of x where test, of one element, is not 0, else what `otherwise` does: n results
- * of the same shapes and dtypes. Only the one that is taken runs. */
+/* What `then` makes of x where test, of one element, is not 0, else what `otherwise` does: n
+ * results of the same shapes and dtypes. Only the one that is taken runs. */
 JOT_API bool jot_cond(jot_Var test, jot_Vars x, jot_BodyFn *then, jot_BodyFn *otherwise, void *user,
                       int n, jot_Var *out);
-/* While what `test` makes of the carried variables is not 0 (one element), they are what `body` makes
- * of them, of the shapes and dtypes that init has; out[k]: what they are in the end. most > 0: after
- * so many trips it ends at the latest; then there are gradients. */
+/* While what `test` makes of the carried variables is not 0 (one element), they are what `body`
+ * makes of them, of the shapes and dtypes that init has; out[k]: what they are in the end. most,
+ * above 0: after so many trips it ends at the latest; then there are gradients. */
 JOT_API bool jot_while(jot_Vars init, jot_BodyFn *test, jot_BodyFn *body, void *user, int64_t most,
                        jot_Var *out);
 /* A trip for each slice of xs along their first dimension, which is of one extent. `body` gets what
  * is carried, then a slice of each of xs, and returns what is carried on, then `stacked` results of
  * the trip; out: what is carried in the end, then these, stacked along a new first dimension.
  *
- *     h' = tanh(x[t] w + h u), y[t] = h'        jot_for(JOT_VARS(h), JOT_VARS(x), cell, &net, &how, out)
+ *     h' = tanh(x[t] w + h u), y[t] = h'   jot_for(JOT_VARS(h), JOT_VARS(x), cell, &net, &how, out)
  *
  * trips: how many, where there are no xs. reverse: from the last slice to the first, which is also
  * where results go. every: for the gradient, what is carried is kept of every so many trips alone,

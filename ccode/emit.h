@@ -45,7 +45,7 @@ typedef struct {
 /* What extents, strides and constants are: text; arguments; text between marks, of which the plan
  * makes one or the other (plan/tier/open.c). */
 enum { ANY_TEXT, ANY_ARGUMENT, ANY_MARKED };
-#define ANY_NUMBER '\001' /* dtype, a digit, and 16 of bits, in hexadecimal; the literal, up to ANY_END */
+#define ANY_NUMBER '\001' /* dtype, a digit, and 16 of bits, all hexadecimal; text, to ANY_END */
 #define ANY_END '\002'
 #define ANY_HEAD '\003'   /* where the function's variables begin */
 

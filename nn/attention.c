@@ -80,8 +80,8 @@ attention_filled(jot_Var scores, jot_Var lengths, bool causal)
     static const char *const conds[2][2] = {{"i3 < @e0(i0)", "i3 <= i2 + @e0(i0) - ys2"},
                                             {"i4 < @e0(i0)", "i4 <= i3 + @e0(i0) - ys3"}};
     jot_Var yes = jot_full_int(scores.ctx, JOT_BOOL, JOT_SHAPE(), 1);
-    return jot_reindex_ex(yes, jot_shape(scores), JOT_NONE_STRS, jot_strs(causal ? 2 : 1, conds[jot_rank(scores) == 5]), 0,
-                          JOT_VARS(lengths));
+    jot_Strs asked = jot_strs(causal ? 2 : 1, conds[jot_rank(scores) == 5]);
+    return jot_reindex_ex(yes, jot_shape(scores), JOT_NONE_STRS, asked, 0, JOT_VARS(lengths));
 }
 
 /* softmax(scores) v over the columns that count: what others weigh is 0 and their rows of v are not

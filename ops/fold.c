@@ -42,7 +42,7 @@ jot_node_literal(jot_Ctx *ctx, NodeId id)
     const Node *n = jot_node(ctx, id);
     double v = n->kind == NODE_CONST ? jot_scalar_f64(n->value, (jot_DType)n->dtype) : 2;
 
-    return v == 0 ? 1 : v == 1 ? 2 : v > DBL_MAX ? 3 : v < -DBL_MAX ? 4 : 0;
+    return v == 0 ? 1 / v > 0 : v == 1 ? 2 : v > DBL_MAX ? 3 : v < -DBL_MAX ? 4 : 0;
 }
 
 JOT_FN NodeId

@@ -449,7 +449,7 @@ jot_plan_compile(Make *m)
     for (i = n; ok && i < m->fresh.n; i++)
         ok = compile_quick(ctx, &m->fresh.v[i], 1);
     begins = ok && jot_tier_begins(ctx, m->plan);
-    m->plan->early = begins && ctx->target.late;
+    m->plan->early |= begins && ctx->target.late; /* or a body of its is */
     m->plan->generic = begins && jot_tier_generic(ctx, m->plan);
     ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1)
       && (m->plan->early || m->plan->beside || jot_tier_settle(ctx, m->plan, false));

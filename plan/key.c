@@ -5,8 +5,8 @@
  *     %3 mul    EW MUL f32          | 2, 64 10      | 1 2                 |
  *
  * A map's expressions are in it by number: the pool shares equal expressions and never forgets one.
- * Literals other than 0 and 1, seeds and streams are left out: kernels take them as arguments, so
- * the graph of the next step finds this step's plan.
+ * Literals other than 0, 1 and infinities, seeds and streams are left out: kernels take them as
+ * arguments, so the graph of the next step finds this step's plan.
  *
  * Read before: plan/parts.h. After: plan/make.c. */
 #include "plan/flow/flow.h"
@@ -21,7 +21,8 @@ jot_key_put64(uint32_t *w, uint64_t word)
     return w;
 }
 
-/* What a node is beyond its operands: 0, 1 and infinities are part of a kernel, other literals are not. */
+/* What a node is beyond its operands: literals that are part of a kernel (jot_node_literal) are
+ * told apart. */
 static uint32_t *
 key_special(jot_Ctx *ctx, uint32_t *w, NodeId id)
 {

@@ -16,9 +16,9 @@
  * the group after that is this serial and the layouts of what it has in memory: its nodes are
  * walked once. Borders and stacks, steps of the plan's own, are kept under words of theirs.
  *
- * What is left out of the words: literals other than 0, 1 and infinities, seeds and streams (arguments of the
- * kernel), and what a context never changes. Groups with user's expressions are not kept: equal
- * hashes of their texts would have to be compared.
+ * What is left out of the words: literals other than 0, 1 and infinities, seeds and streams
+ * (arguments of the kernel), and what a context never changes. Groups with user's expressions are
+ * not kept: equal hashes of their texts would have to be compared.
  *
  *   requires  fused groups with layouts     keeps  the graph
  *
@@ -44,7 +44,8 @@ known_head(const Make *m, KeyOf of)
     const Target *t = &m->ctx->target;
 
     /* for these extents alone; priced by other rates; for smaller work-groups */
-    return (uint32_t)of | (uint32_t)m->plan->exact << 7 | (uint32_t)t->late << 8 | (uint32_t)t->group << 17;
+    return (uint32_t)of | (uint32_t)m->plan->exact << 7 | (uint32_t)t->late << 8
+         | (uint32_t)t->group << 17;
 }
 
 /* Is it in memory for the group, whoever computes it? */

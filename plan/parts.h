@@ -412,7 +412,8 @@ JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
 
 /* plan/tier/open.c: one kernel for many extents. m->open: was a group, a kernel of the plan's own,
  * met that is alike but for those? It is now. Mark the axes of its kernel that have changed. A
- * marked text becomes one with arguments, whose values go to info->ints. False: memory was refused. */
+ * marked text becomes one with arguments, whose values go to info->ints. False: memory was refused.
+ */
 JOT_FN void jot_open_group(Make *m, uint32_t group);
 JOT_FN void jot_open_own(Make *m, const Kernel *k, const char *what);
 JOT_FN void jot_open_axes(const Make *m, Kernel *k);

@@ -257,7 +257,7 @@ plan_settled(jot_Ctx *ctx, const Selection *s, Plan *plan)
 {
     Plan *own = plan->own;
 
-    if (!plan->opens)
+    if (!plan->opens || plan->exact)
         return plan;
     if (!own && ++plan->often == PLAN_OFTEN) {
         own = plan->own = plan_make(ctx, s, plan->hash, true);

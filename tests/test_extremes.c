@@ -1,10 +1,11 @@
 /* tests/test_extremes.c - shapes at their ends, on every backend: extents of 0 everywhere, rank 16.
  * Each case is written with the shape it must have; where it has elements, they must be the
- * interpreter's.
+ * interpreter's. Constants that are equal but for their sign, 0 and -0, one after the other.
  *
  * Guards: ccode/ir/cost.c, ccode/ir/value.c, ccode/rewrite/merge.c, ccode/schedule/price.c,
  * ccode/schedule/share.c, ccode/schedule/touch.c, ops/index/index.c, ops/reduce_dims.c,
  * plan/key.c. */
+#include <math.h>
 #include "core.h"
 #include "tests/test.h"
 
@@ -223,6 +224,23 @@ open_on(const char *backend)
     return jot_open(&config);
 }
 
+/* 1 / (x > 1 ? x : zero) of 0 */
+static void
+zeros(jot_Ctx *c, const char *backend)
+{
+    static const double none[3];
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        jot_Var x = jot_array(c, JOT_F64, JOT_SHAPE(3), none), one = jot_scalar(c, JOT_F64, 1), y;
+
+        y = jot_where(jot_gt(x, one), x, jot_scalar(c, JOT_F64, k ? 0. : -0.));
+        y = jot_sum(jot_div(one, y), JOT_ALL_DIMS);
+        CHECK(jot_item(y) == (k ? INFINITY : -INFINITY), "%s: 1 / %s is %g", backend,
+              k ? "0" : "-0", jot_item(y));
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -245,6 +263,7 @@ main(int argc, char **argv)
         for (k = 0; k < is.n && is.n == want.n; k++)
             CHECK(equal(is.item[k].v, want.item[k].v), "%s: line %d: %s", backends[b],
                   is.item[k].line, jot_message(c));
+        zeros(c, backends[b]);
         CHECK(is.n == want.n && is.n > 60, "%d cases", is.n);
         jot_close(c);
     }

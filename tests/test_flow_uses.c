@@ -1,6 +1,6 @@
 /* tests/test_flow_uses.c - branches and loops: draws in them; functions that branch, loop and
- * update, without allocating, and their files of C; recursion by a stack; gradients by maps that a
- * body reads; what is refused; refused memory.
+ * update, without allocating, and their files of C; recursion by a stack; a loop that both bodies of
+ * a branch have; gradients by maps that a body reads; what is refused; refused memory.
  *
  * Guards: ops/flow/make.c, ops/flow/call.c, plan/flow/make.c, plan/flow/export.c. */
 #include <dlfcn.h>
@@ -431,7 +431,10 @@ test_refused(void)
     refused(c, jot_for(JOT_VARS(x), JOT_NONE_VARS, grow, &w, &how, o), JOT_ERANGE, "-3");
     how = (jot_For){2, -1, false, 0};
     refused(c, jot_for(JOT_VARS(x, w), JOT_NONE_VARS, grow, &w, &how, o), JOT_ERANGE,
-            "stacked is -1");
+            "-1 variables in stacks");
+    how.stacked = INT32_MAX;
+    refused(c, jot_for(JOT_VARS(x, w), JOT_NONE_VARS, grow, &w, &how, o), JOT_ERANGE,
+            "2147483647 variables in stacks");
     how = (jot_For){2, 0, false, -1};
     refused(c, jot_for(JOT_VARS(x), JOT_NONE_VARS, grow, &w, &how, o), JOT_ERANGE, "every is -1");
     how = (jot_For){0, 1, false, 0};
@@ -445,6 +448,55 @@ adds(void *user, jot_Vars in, V *out)
 {
     out[0] = jot_sin(jot_add(in.v[0], *(V *)user));
     return true;
+}
+
+/* A loop that both bodies of a branch have, of which each returns another stack. */
+typedef struct { bool odd; V kept[3]; } Both;
+
+static bool
+both_trip(void *user, jot_Vars in, V *out)
+{
+    out[0] = jot_scale(in.v[0], 0.5);
+    out[1] = jot_offset(in.v[0], 1);
+    out[2] = ((Both *)user)->odd ? jot_sin(in.v[0]) : jot_cos(in.v[0]);
+    return true;
+}
+
+static bool
+both_then(void *user, jot_Vars in, V *out)
+{
+    Both *b = user;
+    jot_For how = {.trips = 4, .stacked = 2};
+
+    if (!jot_for(JOT_VARS(in.v[0]), JOT_NONE_VARS, both_trip, b, &how, b->kept))
+        return false;
+    jot_keep(b->kept[2]);
+    out[0] = b->kept[1];
+    return true;
+}
+
+static bool
+both_otherwise(void *user, jot_Vars in, V *out)
+{
+    (void)in;
+    out[0] = ((Both *)user)->kept[2];
+    return true;
+}
+
+static void
+test_both(void)
+{
+    jot_Ctx *c = open_ctx(NULL);
+    V x = numbers(c, JOT_SHAPE(3), 1), no = jot_scalar(c, JOT_BOOL, 0), y;
+
+    for (int odd = 0; odd < 2; odd++) {
+        Both b = {.odd = odd};
+
+        CHECK(jot_cond(no, JOT_VARS(x), both_then, both_otherwise, &b, 1, &y)
+              && apart(jot_squeeze(jot_slice_dim(y, 0, 0, 1, 1), 0), odd ? jot_sin(x) : jot_cos(x))
+                     < 1e-12, "%d: %s", odd, jot_message(c));
+    }
+    jot_close(c);
 }
 
 /* Gradients by maps that a body reads: one that has a handle goes in as it is; one that is larger
@@ -515,6 +567,7 @@ main(void)
     test_recursion("interp");
     test_recursion("tcc");
     test_refused();
+    test_both();
     test_views();
     test_allocations("interp", 1);
     test_allocations("tcc", 7);

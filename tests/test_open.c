@@ -2,7 +2,7 @@
  * parts change from run to run, each value against the interpreter's; extents are drawn, with 0, 1
  * and what no block divides among them. Elements lie against protected pages, so that a clamped
  * block which reads or writes beyond the end is a fault. Kernels are counted: many extents need a
- * few; what is deterministic has kernels of its own for each.
+ * few; what is deterministic, or comes often, has kernels of its own for each.
  *
  *     test_open [rounds [seed]]
  *
@@ -125,12 +125,28 @@ halves(jot_Ctx *c, int64_t n)
     return jot_cast(y, JOT_F32);
 }
 
+static bool
+step(void *w, jot_Vars in, jot_Var *out)
+{
+    out[0] = jot_tanh(jot_matmul(in.v[0], *(jot_Var *)w));
+    return true;
+}
+
+static jot_Var
+looped(jot_Ctx *c, int64_t n)
+{
+    jot_Var w = weight(c, 40, 40), y;
+
+    jot_for(JOT_VARS(rows(c, 0, n, 40)), JOT_NONE_VARS, step, &w, &(jot_For){.trips = 3}, &y);
+    return y;
+}
+
 typedef struct { const char *name; jot_Var (*build)(jot_Ctx *c, int64_t n); int most; } Program;
 static const Program program[] = { /* most: kernels for all extents */
     {"linear", linear, 12}, {"layers", layers, 14}, {"outputs", outputs, 15},
     {"by_weight", by_weight, 12}, {"normed", normed, 7}, {"columns", columns, 15},
     {"softmax", softmax, 19}, {"attention", attention, 17}, {"turned", turned, 12},
-    {"image", image, 15}, {"joined", joined, 9}, {"halves", halves, 21},
+    {"image", image, 15}, {"joined", joined, 9}, {"halves", halves, 21}, {"looped", looped, 12},
 };
 
 static jot_Ctx *
@@ -255,6 +271,29 @@ test_deterministic(void)
     }
 }
 
+/* What runs often gets kernels of its own for its extents, bodies of loops too. */
+static void
+test_often(void)
+{
+    static const Program often[] = {{"linear", linear, 0}, {"looped", looped, 0}};
+
+    for (int p = 0; p < 2; p++) {
+        jot_Ctx *c = open_backend("cc", NULL, -1), *interp = open_backend("interp", NULL, 0);
+        uint64_t kernels[2];
+
+        compare(c, interp, &often[p], 33);
+        for (int k = 0; k < 2; k++) {
+            for (int i = 0; i < 20; i++)
+                CHECK(compare(c, interp, &often[p], 48) < 2e-4, "%s", often[p].name);
+            kernels[k] = jot_stats(c).kernels_compiled;
+        }
+        CHECK(kernels[0] < kernels[1], "%s: %d kernels, then %d", often[p].name, (int)kernels[0],
+              (int)kernels[1]);
+        jot_close(c);
+        jot_close(interp);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -275,5 +314,6 @@ main(int argc, char **argv)
     for (size_t i = 0; i < sizeof program / sizeof *program; i++)
         test_program(&program[i], rounds, seed, i % 2 ? BEGINS : ENDS);
     test_deterministic();
+    test_often();
     return DONE();
 }

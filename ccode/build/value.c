@@ -6,7 +6,7 @@
  *         element-wise       EW    of value(operand, index, guards)
  *         reindex            value(x, map(index), guards + "map(index) is inside x")
  *         reduction          of a nest: REDUCE over the axes that its index leaves out
- *         constant           0, 1, infinities: CONST; others are arguments: a new one compiles nothing
+ *         constant           0, 1, infinities: CONST; others, which compile nothing, are arguments
  *
  * Index tuples are expressions over the kernel's axes, so a chain of reindexes is composed by
  * substitution, and a node reached twice at the same index is one value (the memo). Guards say

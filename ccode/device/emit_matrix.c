@@ -120,7 +120,8 @@ put_element(const MatrixText *x, int i, const char *outer, int add, Text *out)
         const char *row = x->transposed[i] ? "k" : outer, *by = x->transposed[i] ? outer : "k";
         int a = x->transposed[i] ? 0 : add, b = x->transposed[i] ? add : 0;
         jot_text_f(out, "%s[(%s + %d) / 64 * %d + (%s + %d) * 64"
-                   " + ((%s + %d) / 8 ^ (%s + %d)) %% 8 * 8 + (%s + %d) %% 8])", name, by, b, x->far[i], row, a, by, b, row, a, by, b);
+                   " + ((%s + %d) / 8 ^ (%s + %d)) %% 8 * 8 + (%s + %d) %% 8])",
+                   name, by, b, x->far[i], row, a, by, b, row, a, by, b);
     } else if (x->transposed[i])
         jot_text_f(out, "%s[(%s + %d) / %d * %d + k * %d + (%s + %d) %% %d])", name, outer, add,
                    x->row, x->far[i], x->row, outer, add, x->row);

@@ -374,8 +374,8 @@ jot_for(jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user, const jot_For 
     how = how ? how : &plain;
     jot_flow_open(&m, ctx, "for", FLOW_LOOP);
     ok = flows_list(&m, "init", init.n, 0) && flows_list(&m, "xs", xs.n, 0)
+      && flows_list(&m, "stacks", how->stacked, 0)
       && flows_list(&m, "init and stacks", init.n + how->stacked, 1)
-      && (how->stacked >= 0 || jot_fail(ctx, JOT_ERANGE, "for: how->stacked is %d", how->stacked))
       && (how->every >= 0 || jot_fail(ctx, JOT_ERANGE, "for: how->every is %lld",
                                       (long long)how->every));
     if (ok && !out)

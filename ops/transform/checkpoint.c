@@ -264,7 +264,8 @@ jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out)
     ok = n >= 0;
     for (k = 0; ok && k < y.n; k++)
         id[n + k] = of[k];
-    ok = ok && jot_custom_build(ctx, op, n, y.n, id, jot_checkpoint_grad, (void *)(uintptr_t)x.n, true, out);
+    ok = ok && jot_custom_build(ctx, op, n, y.n, id, jot_checkpoint_grad, (void *)(uintptr_t)x.n,
+                                true, out);
     jot_graph_sweep(ctx, mark);
     return jot_parts_done(ctx, ok, y.n, out);
 }

@@ -10,6 +10,28 @@ form_flow(const Node *n)
     return n->kind == NODE_CODE && !n->data ? n->code->flow : NULL;
 }
 
+/* User code in a body, and behind it that of bodies in it. */
+static bool
+form_codes(jot_Ctx *ctx, FlowForm *form, const NodeList *list)
+{
+    uint32_t i, k;
+
+    for (i = 0; i < list->n; i++) {
+        const Node *n = jot_node(ctx, list->v[i]);
+        const FlowForm *within;
+
+        if (n->kind != NODE_CODE && n->kind != NODE_MAP)
+            continue;
+        if (!n->code->flow && !jot_vec_add(ctx, form->codes, n->code, "flow"))
+            return false;
+        within = n->code->flow ? n->code->flow->form : NULL;
+        for (k = 0; within && k < within->codes.n; k++)
+            if (!jot_vec_add(ctx, form->codes, within->codes.v[k], "flow"))
+                return false;
+    }
+    return true;
+}
+
 /* Bodies as words: of every plan that is for one of two forms of equal words, the other may have
  * use. */
 static bool
@@ -25,7 +47,7 @@ form_key(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form)
     bool ok = true;
     int b;
 
-    c->key.n = 0;
+    c->key.n = form->codes.n = 0;
     ok = jot_vec_reserve(&ctx->mem, c->key, 40);
     if (ok) {
         memcpy(c->key.v, head, sizeof head);
@@ -37,6 +59,8 @@ form_key(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form)
         FlowPart *p = &form->part[b];
         uint32_t i;
 
+        if (!jot_flow_settle(ctx, &p->list) || !form_codes(ctx, form, &p->list))
+            return false; /* the other body may want others of one that both have */
         jot_graph_number(ctx, &p->list);
         jot_flow_lend(ctx, s->flow, p, NULL);
         ok = jot_key_list(ctx, &p->list, p->asked)
@@ -57,30 +81,6 @@ form_key(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form)
     return true;
 }
 
-/* User code in the bodies, and behind it that of bodies in them. */
-static bool
-form_codes(jot_Ctx *ctx, FlowForm *form)
-{
-    uint32_t i, k;
-    int b;
-
-    for (b = 0; b < FLOW_BODIES; b++)
-        for (i = 0; i < form->part[b].list.n; i++) {
-            const Node *n = jot_node(ctx, form->part[b].list.v[i]);
-            const FlowForm *within;
-
-            if (n->kind != NODE_CODE && n->kind != NODE_MAP)
-                continue;
-            if (!n->code->flow && !jot_vec_add(ctx, form->codes, n->code, "flow"))
-                return false;
-            within = n->code->flow ? n->code->flow->form : NULL;
-            for (k = 0; within && k < within->codes.n; k++)
-                if (!jot_vec_add(ctx, form->codes, within->codes.v[k], "flow"))
-                    return false;
-        }
-    return true;
-}
-
 static bool
 form_settle(jot_Ctx *ctx, const CodeSpec *s, const uint64_t want[4])
 {
@@ -92,7 +92,7 @@ form_settle(jot_Ctx *ctx, const CodeSpec *s, const uint64_t want[4])
         if (!jot_flow_settle(ctx, &form->part[b].list))
             return false;
     return form && (form->key.n || !ctx->backend->compile
-                    || (form_codes(ctx, form) && form_key(ctx, s, form)));
+                    || form_key(ctx, s, form));
 }
 
 /* Several nodes may be of one spec: what one of them wants all have. */

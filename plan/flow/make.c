@@ -88,7 +88,7 @@ flow_places(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s)
 /* ---- plans of bodies ------------------------------------------------------------------------ */
 
 static bool
-flow_part(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s, int body, const char *dialect)
+flow_part(jot_Ctx *ctx, Plan *outer, PlanFlow *flow, const CodeSpec *s, int body)
 {
     FlowPart *p = &flow->form->part[body];
     Selection part = {.roots = p->root, .list = p->list, .asked = p->asked};
@@ -101,13 +101,17 @@ flow_part(jot_Ctx *ctx, PlanFlow *flow, const CodeSpec *s, int body, const char 
     plan = flow->part[body] = jot_mem_new(&ctx->mem, 1, sizeof *plan);
     if (!plan)
         return false;
-    plan->dialect = dialect;
+    plan->dialect = outer->dialect;
+    plan->exact = outer->exact;
+    plan->beside = outer->beside;
     if (!jot_flow_settle(ctx, &p->list)) /* again: another part may have wanted others since */
         return false;
     jot_graph_number(ctx, &p->list);
     jot_flow_lend(ctx, s->flow, p, NULL);
     ok = jot_plan_make(ctx, &part, plan);
     jot_flow_back(ctx, p);
+    outer->opens += plan->opens;
+    outer->early |= plan->early;
     flow->input[body] = ok ? jot_mem_new(&ctx->mem, plan->vars.n, sizeof(uint32_t)) : NULL;
     for (i = 0; flow->input[body] && i < plan->vars.n; i++)
         if (plan->vars.v[i].kind == VAR_LEAF)
@@ -141,7 +145,7 @@ flow_plan(jot_Ctx *ctx, Plan *plan, uint32_t code, const CodeSpec *s, uint32_t *
     flow->code = code;
     flow->form = form;
     for (b = 0; b < FLOW_BODIES; b++)
-        if (!flow_part(ctx, flow, s, b, plan->dialect))
+        if (!flow_part(ctx, plan, flow, s, b))
             return false;
     s->flow->form = form;
     if (!flow_places(ctx, flow, s))

@@ -68,17 +68,6 @@ open_allowed(const Make *m)
         && !c->lanes && c->tune <= 0 && !(c->schedule && c->schedule[0] == 'r');
 }
 
-JOT_FN uint64_t
-jot_open_class_own(const Kernel *k, const char *what)
-{
-    uint64_t hash = jot_hash_u64(jot_hash(k->axes.n, what, jot_str_len(what)), k->values.n);
-    uint32_t i;
-
-    for (i = 1; i < k->bufs.n; i++)
-        hash = jot_hash_u64(hash, (uint64_t)k->bufs.v[i].dtype << 8 | k->bufs.v[i].rank);
-    return hash;
-}
-
 /* What is alike by chance is printed with marks for nothing, and no more. */
 static uint64_t
 open_hash(const Make *m, const FuseGroup *g)

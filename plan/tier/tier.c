@@ -186,6 +186,10 @@ jot_tier_whole(jot_Ctx *ctx, const Plan *plan)
     for (i = 0; i < plan->steps.n; i++)
         if (!tier_look(ctx, &plan->steps.v[i], 0, &left))
             return false;
+    for (i = 0; i < 2 * plan->flows.n; i++)
+        if (plan->flows.v[i / 2].part[i % 2]
+            && !jot_tier_whole(ctx, plan->flows.v[i / 2].part[i % 2]))
+            return false;
     return true;
 }
 
