@@ -428,7 +428,7 @@ bool
 io_npz_fits(IoOut *o)
 {
     jot_raise(o->ctx, JOT_EIO, "%s: npz is written with zlib: install zlib1g-dev and build it "
-              "again", o->path);
+              "again (jot.c: with -DJOT_ZLIB -lz)", o->path);
     return false;
 }
 
