@@ -387,6 +387,12 @@ install: $(B)/libjot.a $(B)/dist/jot.h $(COMMAND)
 	sed 's/"nn\.h"/"jot.h"/; s/core\.h, nn\.h/jot.h/' onnx.h >$(B)/installed/jot_onnx.h
 	install -m 644 $(B)/installed/jot_onnx.h $(DESTDIR)$(PREFIX)/include/jot_onnx.h
 	install -m 644 $(B)/installed/libjot.a $(DESTDIR)$(PREFIX)/lib/libjot.a
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	printf '%s\n' 'prefix=$(abspath $(PREFIX))' 'Name: jot' 'Description: a deep-learning compiler' \
+	    "Version: $$(awk '/^#define JOT_VERSION_[MP].*[0-9]$$/ { v = v (v == "" ? "" : ".") $$3 } END { print v }' core.h)" \
+	    'Cflags: -I$${prefix}/include' \
+	    'Libs: -L$${prefix}/lib -ljot $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS)' >$(B)/installed/jot.pc
+	install -m 644 $(B)/installed/jot.pc $(DESTDIR)$(PREFIX)/lib/pkgconfig/jot.pc
 	[ ! -e $(COMMAND) ] || { install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1; \
 	    $(CC) $(CFLAGS) -D_GNU_SOURCE $(COMMANDS) -I. command/*.c -o $(B)/installed/jot $(B)/installed/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS); \
 	    install -m 755 $(B)/installed/jot $(DESTDIR)$(PREFIX)/bin/jot; install -m 644 command/jot.1 $(DESTDIR)$(PREFIX)/share/man/man1/jot.1; }

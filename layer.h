@@ -30,7 +30,9 @@
  *     jot_net_restore(m, (jot_Trainer){0}, named, n);                 or jot_assign, jot_set
  *     jot_net_train(m, true), loss = jot_cross_entropy(network(m, x), y);
  *
- * A graph has the values that parameters had when it was built: a loss from before is refused.
+ * A graph has the values that parameters had when it was built: a loss from before is refused. A
+ * compiled function reads those of the call: a step is best compiled first, and the state of
+ * training set back behind it (see jot_net_restore).
  *
  * Wrong arguments, poison and failures are as in nn.h. A context owns its nets and trainers, which
  * end with jot_net_free, jot_trainer_free or jot_close.
@@ -238,7 +240,10 @@ JOT_API jot_TrainerCounts jot_trainer_counts(jot_Trainer trainer);
 typedef struct { char name[JOT_NAME_SIZE + 16]; jot_Var var; } jot_Named;
 JOT_API int jot_net_state(jot_Net net, jot_Trainer trainer, jot_Named *out, int most);
 /* Sets it back, from arrays by name, in any order: all must be there, of the same shapes and
- * dtypes, and no others; else nothing changes. */
+ * dtypes, and no others; else nothing changes. It evaluates, as jot_run does: a graph that is built
+ * behind it starts from these values. With a trainer the generator is set back, too: draws (dropout)
+ * are those of before where the graph of the step was built, and compiled, before this; building
+ * numbers its draws, so one that is built and compiled behind it draws others. */
 JOT_API bool jot_net_restore(jot_Net net, jot_Trainer trainer, const jot_Named *in, int n);
 
 #ifdef __cplusplus

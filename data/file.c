@@ -123,17 +123,20 @@ jot_reads(const char *format)
 #ifdef JOT_PNG
         {"png", ""},
 #else
-        {"png", "this build reads no PNG: install libpng-dev and build it again"},
+        {"png", "this build reads no PNG: install libpng-dev and build it again "
+                "(jot.c: with -DJOT_PNG -lpng)"},
 #endif
 #ifdef JOT_JPEG
         {"jpeg", ""},
 #else
-        {"jpeg", "this build reads no JPEG: install libjpeg-dev and build it again"},
+        {"jpeg", "this build reads no JPEG: install libjpeg-dev and build it again "
+                 "(jot.c: with -DJOT_JPEG -ljpeg)"},
 #endif
 #ifdef JOT_ZLIB
         {"gzip", ""},
 #else
-        {"gzip", "this build reads no gzip: install zlib1g-dev and build it again, or gunzip it"},
+        {"gzip", "this build reads no gzip: install zlib1g-dev and build it again "
+                 "(jot.c: with -DJOT_ZLIB -lz), or gunzip it"},
 #endif
     };
     for (size_t k = 0; k < sizeof can / sizeof *can; k++)

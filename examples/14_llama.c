@@ -4,6 +4,7 @@
  *     14_llama --model FILE [--words FILE]         another one
  *     14_llama --prompt TEXT --prompt TEXT         conversations, side by side
  *     14_llama --train TEXTFILE                    a small one learns a text, letter by letter
+ *     14_llama --quick                             ... two steps of a rhyme: for tests
  *
  * A step for one token a conversation is compiled once; so is one for a piece of the prompts. Both
  * change the caches in place. Text comes as it is made; then how fast it came.
@@ -355,7 +356,13 @@ options(Options *o, int argc, char **argv)
         }
         k++;
     }
-    return o->layers >= 2 && o->layers <= 6 ? true : usage(argv[0]);
+    if (o->layers < 2 || o->layers > 6)
+        return usage(argv[0]);
+    if (!o->train && !o->quick && access(o->model, R_OK))
+        return fprintf(stderr, "%s: %s; pass --model FILE [--words FILE], a model's (docs/llm.md), "
+                       "or --train TEXTFILE: a small one learns a text\n", o->model,
+                       strerror(errno)), false;
+    return true;
 }
 
 int
@@ -371,10 +378,6 @@ main(int argc, char **argv)
     if (!m || !options(&o, argc, argv))
         return free(m), 2;
     jot_Ctx *c = jot_open(NULL);
-    if (!o.train && !o.quick && o.words && access(o.model, R_OK)) {
-        printf("%s is not there: a small model learns a rhyme instead\n", o.model);
-        o.quick = 1;
-    }
     if (o.quick)
         o.steps = o.layers = 2, o.tokens = 16;
     bool ok = o.quick || o.train ? train(m, &w, c, &o)

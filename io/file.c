@@ -33,14 +33,16 @@ jot_file_can(const char *format)
 {
 #ifndef JOT_CJSON
     if (!strcmp(format, "safetensors"))
-        return "this build reads no safetensors: install libcjson-dev and build it again";
+        return "this build reads no safetensors: install libcjson-dev and build it again "
+               "(jot.c: with -DJOT_CJSON -lcjson)";
 #endif
 #ifndef JOT_ZLIB
     if (!strcmp(format, "npz"))
         return "this build writes no npz, and reads what is stored: install zlib1g-dev and build "
                "it again";
     if (!strcmp(format, "deflate"))
-        return "this build reads nothing that is deflated: install zlib1g-dev and build it again";
+        return "this build reads nothing that is deflated: install zlib1g-dev and build it again "
+               "(jot.c: with -DJOT_ZLIB -lz)";
 #endif
     return !strcmp(format, "deflate") || io_format(format, NULL) ? ""
            : "safetensors, npy, npz, gguf, pt or deflate asked";

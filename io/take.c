@@ -11,6 +11,8 @@
 #ifndef JOT_NO_HOST
 #include "io/parts.h"
 
+enum { TAKE_TOLD = 1024 };
+
 /* The file, if there is one that is whole; NULL: told. */
 static IoFile *
 take_file(jot_Ctx *ctx, jot_File *file)
@@ -297,6 +299,18 @@ take_for_net(jot_Net net, jot_Trainer trainer, jot_File *file, const char *prefi
     return n;
 }
 
+/* What was raised, and of which file. */
+static void
+take_tell(jot_Ctx *ctx, const char *name)
+{
+    jot_Status status = jot_error(ctx);
+    char why[TAKE_TOLD];
+
+    snprintf(why, sizeof why, "%s", jot_message(ctx));
+    jot_clear(ctx);
+    jot_raise(ctx, status, "%s: %s", name, why);
+}
+
 bool
 jot_file_restore(jot_Net net, jot_Trainer trainer, jot_File *file, const char *prefix)
 {
@@ -311,11 +325,14 @@ jot_file_restore(jot_Net net, jot_Trainer trainer, jot_File *file, const char *p
                   (long long)f->is.count);
         return false;
     }
+    bool before = jot_error(ctx);
     jot_push(ctx);
     int n = take_for_net(net, trainer, file, prefix ? prefix : "", named);
     bool fine = n >= 0 && jot_net_restore(net, trainer, named, n);
     jot_pop(ctx);
     free(named);
+    if (n >= 0 && !fine && !before)
+        take_tell(ctx, f->name);
     return fine;
 }
 #endif

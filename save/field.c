@@ -110,7 +110,7 @@ jot_load_shape(Loading *l, const cJSON *item, int *rank, int64_t *ext)
 JOT_FN bool
 jot_load_dtype(Loading *l, const cJSON *item, jot_DType *dtype)
 {
-    const char *text;
+    const char *text = "";
     int k;
 
     if (!jot_load_string(l, item, "dtype", &text))
@@ -124,7 +124,7 @@ jot_load_dtype(Loading *l, const cJSON *item, jot_DType *dtype)
 JOT_FN bool
 jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value)
 {
-    const char *text;
+    const char *text = "";
     int k;
 
     if (!jot_load_string(l, item, "bits", &text))

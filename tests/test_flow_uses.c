@@ -422,6 +422,8 @@ test_refused(void)
     refused(c, jot_cond(one, JOT_VARS(x), whole, whole, NULL, 0, &y), JOT_ERANGE,
             "0 variables in out");
 
+    refused(c, jot_for(JOT_VARS(x), JOT_NONE_VARS, grow, &w, NULL, &y), JOT_EUSE, "how->trips");
+    CHECK(!jot_ok(y), "poison");
     refused(c, jot_for(JOT_VARS(x), JOT_VARS(w, numbers(c, JOT_SHAPE(2, 3), 1)), cell, &w, &how, o),
             JOT_ESHAPE, "for: xs[1] has 2 slices, those before it have 3");
     refused(c, jot_for(JOT_VARS(x), JOT_VARS(one), cell, &w, &how, o), JOT_ESHAPE,

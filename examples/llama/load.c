@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include "load.h"
 
 bool
@@ -26,9 +27,12 @@ load_no(Load *f, const char *format, ...)
 bool
 load_open(Load *f)
 {
+    struct stat s;
     long size = -1;
     FILE *in;
 
+    if (!stat(f->path, &s) && S_ISDIR(s.st_mode))
+        return load_no(f, "a file asked, a folder found");
     errno = 0;
     in = fopen(f->path, "rb");
     if (in && !fseek(in, 0, SEEK_END) && (size = ftell(in)) >= 0 && !fseek(in, 0, SEEK_SET)
@@ -182,7 +186,9 @@ llama_open(Llama *m, LlamaWords *w, jot_Ctx *c, const char *path, const char *wo
     *m = (Llama){.c = c};
     *w = (LlamaWords){0};
     g.path = words ? words : path;
-    ok = load_is_io(&f) ? load_io(&f, m) : load_open(&f) && load_numbers(&f, m);
+    ok = load_is_io(&f) ? load_io(&f, m)
+         : load_open(&f) && load_numbers(&f, m)
+               && (words || load_no(&f, "its tokens are in a file of their own: --words FILE"));
     ok = ok && (load_is_io(&g) ? load_io_words(&g, w, m->of.vocab)
                                : load_open(&g) && load_words(&g, w, m->of.vocab));
     free(f.p);

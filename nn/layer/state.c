@@ -157,13 +157,13 @@ state_set(jot_Ctx *ctx, jot_Named *want, int count, bool random, const jot_Named
     jot_Var *target = (jot_Var *)(want + count), *value = target + count;
     if (!state_match(ctx, want, count, in, n, target, value))
         return false;
-    if (!random)
-        return jot_assign_all(jot_vars(count, target), jot_vars(count, value));
-    const uint64_t *words = jot_data(value[count - 1]); /* "random" is the last */
-    if (!words || !jot_assign_all(jot_vars(count - 1, target), jot_vars(count - 1, value)))
+    const uint64_t *words = random ? jot_data(value[count - 1]) : NULL; /* it is the last */
+    int n_set = count - random;
+    if ((random && !words) || !jot_assign_all(jot_vars(n_set, target), jot_vars(n_set, value))
+        || !jot_run(ctx, jot_vars(n_set, target)))
         return false;
-    jot_RandomState state = {words[0], words[1]};
-    jot_set_random_state(ctx, state);
+    if (random)
+        jot_set_random_state(ctx, (jot_RandomState){words[0], words[1]});
     return true;
 }
 

@@ -380,6 +380,8 @@ jot_for(jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user, const jot_For 
                                       (long long)how->every));
     if (ok && !out)
         return jot_fail(ctx, JOT_EUSE, "for: there is nowhere to put the results");
+    ok = ok && (xs.n || how != &plain || jot_fail(ctx, JOT_EUSE, "for: xs or how->trips asked: "
+                                                  "neither says how many trips"));
     trips = ok ? for_trips(&m, xs, how) : -1;
     if (trips < 0)
         return jot_parts_done(ctx, false, ok ? init.n + how->stacked : 0, out);
