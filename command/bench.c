@@ -102,9 +102,12 @@ profile_runs(const Args *a, jot_Ctx *c, jot_Func f, const Values *v, Timed *t)
 }
 
 static void
-tell_time(const Timed *t, cJSON *o)
+tell_time(const Timed *t, cJSON *o, bool first)
 {
     if (!o) {
+        if (first)
+            printf("%6s %8s %10s %10s %10s %12s %6s\n", "batch", "threads", "load s", "median ms",
+                   "least ms", "examples/s", "runs");
         printf("%6lld %8lld %10.3f %10.3f %10.3f %12.1f %6d\n", (long long)t->batch,
                (long long)t->threads, t->load, t->median * 1e3, t->least * 1e3,
                (double)(t->batch ? t->batch : 1) / t->median, t->runs);
@@ -158,7 +161,7 @@ tell_kernels(const Timed *t, int most, cJSON *o)
 
 /* One setting, in a context of its own; what is told of kernels is of the last. */
 static int
-bench_one(const Args *a, Timed *t, double seconds, int worst, cJSON *list)
+bench_one(const Args *a, Timed *t, double seconds, int worst, cJSON *list, bool first)
 {
     double start = seconds_now();
     jot_Ctx *c = open_context(a, (int)t->threads);
@@ -186,7 +189,7 @@ bench_one(const Args *a, Timed *t, double seconds, int worst, cJSON *list)
         cJSON *o = ok && list ? cJSON_CreateObject() : NULL;
         code = ok ? DONE_WELL : complain_of(a, c);
         if (ok)
-            tell_time(t, o);
+            tell_time(t, o, first);
         if (ok && (list || worst))
             tell_kernels(t, worst ? worst : 5, o);
         cJSON_AddItemToArray(list, o);
@@ -214,15 +217,12 @@ command_bench(const Args *a)
         return WRONG_USE;
     cJSON *json = a->json ? cJSON_CreateObject() : NULL;
     cJSON *list = json ? cJSON_AddArrayToObject(json, "settings") : NULL;
-    if (!json)
-        printf("%6s %8s %10s %10s %10s %12s %6s\n", "batch", "threads", "load s", "median ms",
-               "least ms", "examples/s", "runs");
     for (int i = 0; i < nb * nt && !code; i++) {
         Timed t;
         memset(&t, 0, sizeof t);
         t.batch = batch[i / nt];
         t.threads = threads[i % nt];
-        code = bench_one(a, &t, seconds, i + 1 == nb * nt ? (int)worst : 0, list);
+        code = bench_one(a, &t, seconds, i + 1 == nb * nt ? (int)worst : 0, list, !i);
     }
     if (json && !code)
         json_say(json);

@@ -53,6 +53,8 @@ bool args_number(const Args *a, const char *name, double otherwise, double *to);
 /* "jot COMMAND: ...", to standard error; returns code. */
 int complain(const Args *a, int code, const char *format, ...);
 int complain_of(const Args *a, const jot_Ctx *c); /* the context's failure, with its code */
+int complain_writing(const Args *a, const jot_Ctx *c); /* a path's ending, a name: WRONG_USE */
+bool ends_with(const char *s, const char *end);
 
 /* ---- models (model.c) ---- */
 enum { PLACES = 64 };

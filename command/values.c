@@ -143,10 +143,9 @@ static bool
 is_decoded(const char *path)
 {
     static const char *const ends[] = {".png", ".jpg", ".jpeg", ".wav", ".gz", ".idx", "-ubyte"};
-    size_t n = strlen(path);
 
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
-        if (n > strlen(ends[k]) && !strcmp(path + n - strlen(ends[k]), ends[k]))
+        if (ends_with(path, ends[k]))
             return true;
     return false;
 }
@@ -324,7 +323,7 @@ values_write(const Values *v, const Args *a, Model *m)
         snprintf(named.name, sizeof named.name, "%.120s", m->output_names.v[k]);
         named.var = jot_array(m->c, jot_dtype(y), jot_shape(y), v->out[k].data);
         if (!jot_file_write(m->c, path, &named, 1, NULL))
-            return complain_of(a, m->c);
+            return complain_writing(a, m->c);
     }
     return DONE_WELL;
 }

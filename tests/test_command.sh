@@ -93,11 +93,14 @@ json 'check lenet.jot --input image.npy --against wrong.npy --json' 'not j["same
 expect 2 'input image, f32 (1, 1, 28, 28), is not given: --input image=FILE' run lenet.jot
 expect 2 'there is no picture; the names are' run lenet.jot --input picture=image.npy
 expect 2 'there is no clas; the names are' run lenet.jot --input image.npy --output clas=x.npy
+expect 2 'format safetensors, npy, npz or gguf asked' run lenet.jot --input image.npy --output o.txt
+expect 0 'is as asked: within 4.99' check sum.jot --input sum_in.npy --against near.npy
+expect 1 'differs: 1 of 3' check sum.jot --input sum_in.npy --against far.npy
 expect 2 'against what? --against NAME=FILE' check lenet.jot --input image.npy
 expect 3 'class.npy is f32 (1, 10); f32 (1, 1, 28, 28) asked' run lenet.jot --input class.npy
 expect 3 'none.npy: No such file' run lenet.jot --input none.npy
 expect 3 'two.safetensors has no tensor picture' run lenet.jot --input two.safetensors:picture
-expect 3 'no/x.npy' run lenet.jot --input image.npy --output no/x.npy
+expect 3 'run: no/x.npy: not written: No such file' run lenet.jot --input image.npy --output no/x.npy
 expect 3 'tensors without a graph: jot_save writes models' run image.npy
 expect 4 'no backend\|backend' run lenet.jot --input image.npy --backend none
 expect 0 'loss  f32 ()' run step.jot --input in0=step_images.npy --input in1=step_labels.npy
@@ -156,14 +159,15 @@ else
 fi
 expect 2 'where to? -o FILE.c' export lenet.jot
 expect 3 'no/net.c' export lenet.jot -o no/net.c
-expect 4 'name' export lenet.jot -o x.c --name 9lives
+expect 2 'an identifier of C' export lenet.jot -o x.c --name 9lives
+expect 2 'is taken' export lenet.jot -o x.c --name float
 expect 0 'l.npz: 10 tensors out of safetensors' convert lenet.jot l.npz
 expect 0 'l.gguf: 10 tensors out of npz' convert l.npz l.gguf
 expect 0 'gguf, 10 tensors of 246824 bytes' info l.gguf
 expect 0 'h.safetensors: 10 tensors' convert l.gguf h.safetensors --dtype f16
 expect 0 'safetensors, 10 tensors of 123412 bytes' info h.safetensors
 expect 2 '--dtype: f16, bf16, f32 or f64 asked' convert l.npz x.npz --dtype i8
-expect 4 'format safetensors, npy, npz or gguf asked' convert l.npz x.doc
+expect 2 'format safetensors, npy, npz or gguf asked' convert l.npz x.doc
 expect 3 'text.jot' convert text.jot x.npz
 
 # ---- draw
@@ -172,6 +176,8 @@ expect 0 'laid out by levels' draw lenet.jot -o l.svg --levels
 expect 0 'kernels' draw lenet.jot -o g.svg --graph
 json 'draw step.jot -o s.html --json' 'j["nodes"] > 150 and j["kernels"] > 10'
 expect 2 'where to? -o FILE.html or -o FILE.svg' draw lenet.jot
+expect 2 'l.png: a file ending in .html or .svg asked' draw lenet.jot -o l.png
+is "$(ls | grep -c l.png)" 0 "files of an unknown ending"
 expect 3 'no/l.html: it cannot be written' draw lenet.jot -o no/l.html
 expect 4 'interp has no kernels to draw' draw lenet.jot -o i.html --backend interp
 if command -v xmllint >/dev/null; then
