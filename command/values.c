@@ -150,22 +150,23 @@ is_decoded(const char *path)
     return false;
 }
 
+/* A tensor that lies in a file as it is. */
+static jot_Var
+value_stored(const Args *a, jot_Ctx *c, const char *path)
+{
+#ifdef JOT_COMMAND_ONNX
+    if (ends_with(path, ".pb"))
+        return value_of_onnx(c, path);
+#endif
+    return value_tensor(a, c, path);
+}
+
 jot_Var
 value_read(const Args *a, jot_Ctx *c, const char *path, jot_Var like)
 {
-    size_t n = strlen(path);
     char found[300], asked[300];
-    jot_Var v;
+    jot_Var v = is_decoded(path) ? value_decoded(a, c, path, like) : value_stored(a, c, path);
 
-#ifdef JOT_COMMAND_ONNX
-    if (n > 3 && !strcmp(path + n - 3, ".pb"))
-        v = value_of_onnx(c, path);
-    else
-#endif
-    if (n && is_decoded(path))
-        v = value_decoded(a, c, path, like);
-    else
-        v = value_tensor(a, c, path);
     if (!jot_ok(v)) {
         if (jot_error(c))
             complain_of(a, c);
@@ -200,6 +201,19 @@ file_for(const Args *a, const char *option, const char *name, bool only)
         else if (only && !strchr(s, '='))
             return s;
     return NULL;
+}
+
+bool
+value_given(const Args *a, jot_Ctx *c, const char *name, bool only, jot_Var *v, int *code)
+{
+    const char *path = file_for(a, "input", name, only);
+
+    if (!path || is_decoded(path))
+        return false;
+    *v = value_stored(a, c, path);
+    if (!jot_ok(*v))
+        *code = jot_error(c) ? complain_of(a, c) : WRONG_FILE;
+    return jot_ok(*v);
 }
 
 /* Does each NAME=FILE name one of these? */

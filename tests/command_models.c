@@ -115,6 +115,7 @@ code(void)
 
     jot_save(c, JOT_VARS(x), JOT_VARS(jot_code_map("a + 1", JOT_VARS(x), JOT_F32, NULL)),
              in_folder("code.jot"));
+    jot_save(c, JOT_VARS(x), JOT_VARS(jot_argsort(x, 0, false)), in_folder("sort.jot"));
 }
 
 int
