@@ -130,6 +130,19 @@ onnx_places(Model *m, OnnxOwn *own)
     return true;
 }
 
+/* Does each --shape name an input? */
+static bool
+onnx_shapes_known(const Model *m, const Args *a, int *code)
+{
+    const char *s;
+
+    for (int k = 0; (s = args_each(a, "shape", k)) != NULL && !*code; k++)
+        if (model_find(m->input_names, s, strcspn(s, "=")) < 0)
+            *code = complain(a, WRONG_USE, "--shape %s: there is no input of that name: jot info "
+                             "has them", s);
+    return !*code;
+}
+
 /* --batch binds first extents that are open. Where one is not, the model is built for the batch
  * that it has, and jot_vmap makes another of it. */
 static bool
@@ -138,6 +151,8 @@ onnx_built(Model *m, const Args *a, OnnxOwn *own, int64_t batch, int *code)
     int64_t ext[JOT_MAX_RANK], fixed = 0;
     int rank;
 
+    if (!onnx_shapes_known(m, a, code))
+        return false;
     for (int k = 0; batch && k < m->nin; k++)
         if (!fixed && m->place[k].rank > 0 && m->place[k].shape[0] >= 0)
             fixed = m->place[k].shape[0];

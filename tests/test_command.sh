@@ -136,6 +136,7 @@ if [ -f "$m/model.onnx" ] && ! "$jot" info "$m/model.onnx" 2>&1 | grep -q 'witho
     json 'info open.onnx --json' 'j["inputs"] == [{"name": "x", "dtype": "f32", "shape": ["n", "seq"]}] and j["operators"] == {"Relu": 1} and "memory" not in j'
     expect 0 'y  f32 (1, 10)' run open.onnx --input wrong.npy
     expect 0 'y is as asked' check open.onnx --input wrong.npy --against wrong.npy
+    expect 2 '--shape z=2,3: there is no input of that name' run open.onnx --shape z=2,3
     expect 2 'extent 1, seq is open' bench open.onnx --batch 2
     is "$(grep -c examples/s said)" 0 "tables of nothing"
     expect 3 'none.npy: No such file' run open.onnx --input none.npy
