@@ -97,8 +97,8 @@ JOT_API jot_File *jot_file_open(const char *path);
 JOT_API jot_File *jot_file_memory(const char *name, const void *bytes, size_t nbytes);
 /* Variables stay; what they are made of goes when they have gone. NULL is allowed. */
 JOT_API void jot_file_close(jot_File *file);
-/* "" when this build reads and writes the format, or what is deflated ("deflate"); else what to
- * install. */
+/* "" when this build reads the format and writes it (pt is read alone), or reads what is deflated
+ * ("deflate"); else what it does not, and what to install. */
 JOT_API const char *jot_file_can(const char *format);
 
 JOT_API int64_t jot_file_find(const jot_File *file, const char *name); /* -1: none */

@@ -48,6 +48,9 @@ const char *args_each(const Args *a, const char *name, int k);
 /* "1,8" as whole numbers of at least lo. How many, 0 after a message. */
 int args_numbers(const Args *a, const char *name, const char *otherwise, int64_t lo, int64_t *to,
                  int most);
+/* The same of a text that stands in the option. */
+int numbers_in(const Args *a, const char *name, const char *text, int64_t lo, int64_t *to,
+               int most);
 /* A number; false after a message. */
 bool args_number(const Args *a, const char *name, double otherwise, double *to);
 /* "jot COMMAND: ...", to standard error; returns code. */

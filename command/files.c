@@ -168,7 +168,7 @@ command_convert(const Args *a)
     jot_Writing how;
     memset(&how, 0, sizeof how);
     how.q8_0 = args_has(a, "q8_0");
-    if (jot_error(c) || !jot_file_write(c, a->file[1], named, n, &how))
+    if (!named || jot_error(c) || !jot_file_write(c, a->file[1], named, n, &how))
         code = complain_writing(a, c);
     else if (a->json) {
         cJSON *o = cJSON_CreateObject();

@@ -133,7 +133,13 @@ int
 args_numbers(const Args *a, const char *name, const char *otherwise, int64_t lo, int64_t *to,
              int most)
 {
-    const char *s = args_text(a, name, otherwise);
+    return numbers_in(a, name, args_text(a, name, otherwise), lo, to, most);
+}
+
+int
+numbers_in(const Args *a, const char *name, const char *text, int64_t lo, int64_t *to, int most)
+{
+    const char *s = text;
     char *end;
     int n = 0;
 
@@ -142,7 +148,7 @@ args_numbers(const Args *a, const char *name, const char *otherwise, int64_t lo,
         long long v = strtoll(s, &end, 10);
         if (end == s || errno || v < lo || (*end && *end != ',')) {
             complain(a, WRONG_USE, "--%s: whole numbers from %lld on asked, as in 1,8; %s found",
-                     name, (long long)lo, args_text(a, name, otherwise));
+                     name, (long long)lo, text);
             return 0;
         }
         to[n++] = v;
@@ -256,7 +262,8 @@ run_command(const Command *c, int argc, char **argv)
             used = take_option(&a, c, &argv[k]);
             if (!used)
                 return WRONG_USE;
-        } else if (!strcmp(argv[k], "-o") && option_of(c->options, "out", 3) && k + 1 < argc) {
+        } else if (!strcmp(argv[k], "-o") && option_of(c->options, "out", 3) && k + 1 < argc
+                   && a.options < OPTIONS) {
             a.option[a.options].name = "out";
             a.option[a.options++].value = argv[k + 1];
             used = 2;

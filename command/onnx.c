@@ -34,11 +34,12 @@ onnx_asked(const Args *a, const Place *p, int64_t *ext, int *rank, int *code)
 
     for (int k = 0; (s = args_each(a, "shape", k)) != NULL; k++)
         if (!strncmp(s, p->name, n) && s[n] == '=') {
-            char *end = (char *)(uintptr_t)(s + n);
-            for (*rank = 0; *end && *rank < JOT_MAX_RANK;)
-                ext[(*rank)++] = strtoll(end + 1, &end, 10);
-            if (*end || (p->rank >= 0 && *rank != p->rank))
-                *code = complain(a, WRONG_USE, "--shape %s: %d extents asked", s, p->rank);
+            *rank = numbers_in(a, "shape", s + n + 1, 0, ext, JOT_MAX_RANK);
+            if (!*rank)
+                *code = WRONG_USE;
+            else if (p->rank >= 0 && *rank != p->rank)
+                *code = complain(a, WRONG_USE, "--shape %s: %d extents asked, %d found", s, p->rank,
+                                 *rank);
             else if (args_has(a, "batch"))
                 *code = complain(a, WRONG_USE, "--shape %s: it says the batch; no --batch beside "
                                  "it", s);

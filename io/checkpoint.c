@@ -255,6 +255,13 @@ jot_checkpoint_save(jot_Net net, jot_Trainer trainer, const char *folder, int64_
 
 /* ---- loading ---- */
 
+/* Texts of a file may have no 0 at their end. */
+static bool
+check_text(jot_Text text, const char *is)
+{
+    return text.n == strlen(is) && !memcmp(text.p, is, text.n);
+}
+
 /* Whether it is what was saved; if not, file->message or `why` says so. */
 static bool
 checkpoint_whole(const jot_File *file, int64_t step, const char **why)
@@ -267,11 +274,11 @@ checkpoint_whole(const jot_File *file, int64_t step, const char **why)
         return false;
     *why = "no checkpoint of this step";
     snprintf(is, sizeof is, "%" PRId64, step);
-    if (!number.p || strcmp(number.p, is) || !check.p)
+    if (!check_text(number, is))
         return false;
     *why = "its checksum is another one: it was damaged";
     snprintf(is, sizeof is, "%016" PRIx64, check_file(io_of(file), step));
-    return !strcmp(check.p, is);
+    return check_text(check, is);
 }
 
 /* "PATH: why", kept, and told through the log hook. */

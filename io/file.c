@@ -36,6 +36,9 @@ jot_file_can(const char *format)
         return "this build reads no safetensors: install libcjson-dev and build it again";
 #endif
 #ifndef JOT_ZLIB
+    if (!strcmp(format, "npz"))
+        return "this build writes no npz, and reads what is stored: install zlib1g-dev and build "
+               "it again";
     if (!strcmp(format, "deflate"))
         return "this build reads nothing that is deflated: install zlib1g-dev and build it again";
 #endif
@@ -97,9 +100,13 @@ io_keep(IoFile *f, size_t nbytes)
 {
     size_t n = (nbytes + 7) / 8 * 8, least = f->bytes.n > 1 << 16 ? 1 << 14 : 1 << 10;
 
+    if (nbytes > PTRDIFF_MAX / 2) {
+        io_fail(f, JOT_EMEM, "no memory for %zu bytes", nbytes);
+        return NULL;
+    }
     if (!f->kept || n > f->kept->room - f->used) {
         size_t room = n > least ? n : least;
-        if (nbytes > PTRDIFF_MAX / 2 || !io_afford(f, room))
+        if (!io_afford(f, room))
             return NULL;
         IoKept *more = malloc(sizeof *more + room);
         if (!more) {

@@ -11,6 +11,7 @@
  * Read before: io/blocks.c, io/write.c. After: io/pickle.c. */
 #ifndef JOT_NO_HOST
 #include "io/parts.h"
+#include <float.h>
 #include <math.h>
 
 enum { GGUF_LISTS = 4, GGUF_NAME = 64, GGUF_RANK = 4 }; /* lists within lists; ggml's limits */
@@ -294,13 +295,23 @@ io_gguf_read(IoFile *f)
 
 /* ---- writing ---- */
 
+/* As who reads the file has it. */
 static uint64_t
 gguf_alignment(const IoOut *o)
 {
-    for (int k = 0; k < o->how->metas; k++)
-        if (!strcmp(o->how->meta[k].key, "general.alignment") && o->how->meta[k].ints)
-            return (uint64_t)o->how->meta[k].ints[0];
-    return 32;
+    const jot_File written = {.metas = o->how->metas, .meta = o->how->meta};
+
+    return (uint64_t)jot_meta_int(&written, "general.alignment", 32);
+}
+
+/* One value or a list, of a kind that there is; numbers that an f32 has. */
+static bool
+gguf_keeps(const jot_Meta *m)
+{
+    for (int64_t k = 0; m->kind == JOT_META_FLOAT && k < m->count; k++)
+        if (isfinite(m->floats[k]) && fabs(m->floats[k]) > (double)FLT_MAX)
+            return false;
+    return m->kind != JOT_META_OTHER && (m->list || m->count == 1);
 }
 
 /* Whether tensor k becomes blocks. */
@@ -336,8 +347,7 @@ io_gguf_fits(IoOut *o)
                       : NULL;
 
     for (int k = 0; !why && k < o->how->metas; k++)
-        if (o->how->meta[k].kind == JOT_META_OTHER || (!o->how->meta[k].list
-                                                       && o->how->meta[k].count != 1))
+        if (!gguf_keeps(&o->how->meta[k]))
             why = o->how->meta[k].key;
     if (why)
         jot_raise(o->ctx, JOT_EUSE, "%s: GGUF cannot keep this: %s", o->path, why);

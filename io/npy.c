@@ -427,8 +427,7 @@ io_npz_write(IoOut *o)
 bool
 io_npz_fits(IoOut *o)
 {
-    jot_raise(o->ctx, JOT_EIO, "%s: npz is written with zlib: install zlib1g-dev and build it "
-              "again", o->path);
+    jot_raise(o->ctx, JOT_EIO, "%s: %s", o->path, jot_file_can("npz"));
     return false;
 }
 

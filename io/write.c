@@ -79,30 +79,43 @@ io_var_nbytes(jot_Var v)
 /* ---- what is to be written ---- */
 
 static int
-by_name_of(const void *a, const void *b)
+by_text(const void *a, const void *b)
 {
-    return strcmp((*(const jot_Named *const *)a)->name, (*(const jot_Named *const *)b)->name);
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Whether no two of these names are the same; what they are of. */
+static bool
+write_distinct_of(IoOut *o, const char *what, const char **name, int n)
+{
+    int k = 1;
+
+    qsort(name, (size_t)n, sizeof *name, by_text);
+    while (k < n && by_text(&name[k - 1], &name[k]))
+        k++;
+    if (k < n)
+        jot_raise(o->ctx, JOT_EUSE, "%s: %s %s is there twice", o->path, what, name[k]);
+    return k >= n;
 }
 
 static bool
 write_distinct(IoOut *o)
 {
-    const jot_Named **order = malloc(((size_t)o->n + 1) * sizeof *order);
-    int k = 1;
+    int n = o->n, metas = o->how->metas;
+    const char **name = malloc(((size_t)n + (size_t)metas + 1) * sizeof *name);
 
-    if (!order) {
-        jot_raise(o->ctx, JOT_EMEM, "%s: no memory for %d tensors", o->path, o->n);
+    if (!name) {
+        jot_raise(o->ctx, JOT_EMEM, "%s: no memory for %d tensors", o->path, n);
         return false;
     }
-    for (int j = 0; j < o->n; j++)
-        order[j] = &o->tensor[j];
-    qsort(order, (size_t)o->n, sizeof *order, by_name_of);
-    while (k < o->n && by_name_of(&order[k - 1], &order[k]))
-        k++;
-    if (k < o->n)
-        jot_raise(o->ctx, JOT_EUSE, "%s: tensor %s is there twice", o->path, order[k]->name);
-    free(order);
-    return k >= o->n;
+    for (int k = 0; k < n; k++)
+        name[k] = o->tensor[k].name;
+    for (int k = 0; k < metas; k++)
+        name[n + k] = o->how->meta[k].key;
+    bool fine = write_distinct_of(o, "tensor", name, n)
+             && write_distinct_of(o, "metadata", name + n, metas);
+    free(name);
+    return fine;
 }
 
 /* The tensors' elements, all evaluated at once. */
@@ -225,10 +238,12 @@ jot_file_write(jot_Ctx *ctx, const char *path, const jot_Named *tensors, int n,
     const jot_Writing *w = how ? how : &none;
     const IoFormat *format = path ? io_format(w->format, w->format ? NULL : path) : NULL;
 
-    if (!ctx || !path || n < 0 || (n && !tensors) || !format || !format->write) {
+    bool asked = path && n >= 0 && (!n || tensors) && w->metas >= 0 && (!w->metas || w->meta);
+
+    if (!ctx || !asked || !format || !format->write) {
         jot_raise(ctx, JOT_EUSE, "file_write: %s: %s", path ? path : "(no name)",
-                  !path || n < 0 || (n && !tensors) ? "a path and tensors asked"
-                  : "format safetensors, npy, npz or gguf asked");
+                  asked ? "format safetensors, npy, npz or gguf asked"
+                  : "a path, tensors and as many metadata as said asked");
         return false;
     }
     IoOut *o = calloc(1, sizeof *o);

@@ -94,9 +94,10 @@ zip_wide(const uint8_t *p, size_t n, uint64_t *value[3])
 static bool
 zip_begin(const IoFile *f, const ZipDirectory *d, uint64_t local, uint64_t nbytes, IoEntry *e)
 {
+    if (local > d->offset || d->offset - local < ZIP_LOCAL)
+        return false;
     const uint8_t *p = f->bytes.p + local;
-
-    if (local > d->offset || d->offset - local < ZIP_LOCAL || memcmp(p, "PK\3\4", 4))
+    if (memcmp(p, "PK\3\4", 4))
         return false;
     e->offset = local + ZIP_LOCAL + io_little(p + 26, 2) + io_little(p + 28, 2);
     return e->offset <= d->offset && nbytes <= d->offset - e->offset;

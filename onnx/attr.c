@@ -49,6 +49,13 @@ onnx_i(const OnnxCall *c, const char *name, int64_t otherwise)
     return a && a->has_i ? a->i : otherwise;
 }
 
+int
+onnx_int(const OnnxCall *c, const char *name, int otherwise)
+{
+    int64_t i = onnx_i(c, name, otherwise);
+    return i > INT32_MAX ? INT32_MAX : i < INT32_MIN ? INT32_MIN : (int)i;
+}
+
 double
 onnx_f(const OnnxCall *c, const char *name, double otherwise)
 {
@@ -116,10 +123,10 @@ read_as(OnnxCall *c, int k, jot_DType dtype, int64_t *n)
         return onnx_fail(c, JOT_EUSE, "operand %d (%s): its elements are asked while the graph is "
                          "built, and depend on %s", k, v->name, deps_name(c->b, v->deps)), NULL;
     }
-    x = onnx_on(c->b, v, c->b->m->fold);
-    if (jot_nelem(x) > ONNX_LARGE)
+    if (onnx_value_nelem(v) > ONNX_LARGE)
         return onnx_fail(c, JOT_ESHAPE, "operand %d (%s): at most %d elements asked, %lld found", k,
-                         v->name, ONNX_LARGE, (long long)jot_nelem(x)), NULL;
+                         v->name, ONNX_LARGE, (long long)onnx_value_nelem(v)), NULL;
+    x = onnx_on(c->b, v, c->b->m->fold);
     *n = jot_nelem(x);
     return jot_data(jot_cast(x, dtype));
 }

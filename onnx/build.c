@@ -40,8 +40,8 @@ onnx_value_of(OnnxBuild *b, jot_Var x, uint64_t deps)
     return v;
 }
 
-static int64_t
-value_nelem(const OnnxValue *v)
+int64_t
+onnx_value_nelem(const OnnxValue *v)
 {
     return jot_ok(v->at[1]) ? jot_nelem(v->at[1]) : jot_ok(v->at[0]) ? jot_nelem(v->at[0])
          : v->tensor ? onnx_tensor_nelem(v->tensor) : INT64_MAX;
@@ -211,7 +211,7 @@ node_operands(OnnxCall *c)
     for (int k = 0; k < c->n; k++)
         if (c->in[k]) {
             c->deps |= c->in[k]->deps;
-            small &= value_nelem(c->in[k]) <= ONNX_SMALL;
+            small &= onnx_value_nelem(c->in[k]) <= ONNX_SMALL;
         }
     if (!c->ctx)
         c->ctx = small && !c->deps ? b->m->fold : b->m->ctx;
@@ -311,6 +311,13 @@ node_build(OnnxBuild *b, OnnxScope *s, const OnnxNode *node)
     size_t n = node->n_inputs + 1, m = node->n_outputs + 1;
     int since = 0;
 
+    c.ctx = b->m->ctx;
+    if (n + m > (size_t)(ONNX_NODES - b->nodes)) {
+        onnx_fail(&c, JOT_ESHAPE, "more than %d nodes, operands and results, with those of "
+                  "unrolled loops", ONNX_NODES);
+        return node_failed(&c, 0);
+    }
+    b->nodes += (int)(n + m);
     c.in = onnx_take(&b->arena, n, sizeof *c.in);
     c.x = onnx_take(&b->arena, n, sizeof *c.x);
     c.out = onnx_take(&b->arena, m + ONNX_OUTS, sizeof *c.out);
@@ -319,10 +326,6 @@ node_build(OnnxBuild *b, OnnxScope *s, const OnnxNode *node)
         return jot_raise(b->m->ctx, JOT_EMEM, "onnx: no memory"), false;
     c.n = (int)node->n_inputs;
     c.n_out = (int)node->n_outputs;
-    c.ctx = b->m->ctx;
-    if (++b->nodes > ONNX_NODES)
-        return onnx_fail(&c, JOT_ESHAPE, "onnx: %s: more than %d nodes, with those of unrolled "
-                         "loops", b->m->name, ONNX_NODES);
     bool found = node_find(&c) && (c.op = node_op(&c, &since)) && node_counts(&c);
     c.ctx = NULL;
     if (found && node_run(&c) && node_results(&c))

@@ -300,7 +300,7 @@ scan_steps(OnnxCall *c, Scan *s)
 bool
 onnx_op_scan(OnnxCall *c)
 {
-    Scan s = {graph_of(c, "body"), (int)onnx_i(c, "num_scan_inputs", 0), 0, 0};
+    Scan s = {graph_of(c, "body"), onnx_int(c, "num_scan_inputs", 0), 0, 0};
     jot_Ints axes = onnx_ints(c, "scan_output_axes"), back = onnx_ints(c, "scan_output_directions");
 
     if (!s.g)

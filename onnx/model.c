@@ -101,13 +101,15 @@ onnx_map_get(const OnnxMap *map, const char *name)
 
 /* ---- files ---- */
 
+/* path NULL: as a file that is not there. */
 static bool
 file_map(jot_Ctx *ctx, const char *path, OnnxFile *f)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path ? path : "", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     struct stat st;
     void *p;
 
+    path = path ? path : "(no name)";
     if (fd < 0 || fstat(fd, &st)) {
         jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path, strerror(errno));
         if (fd >= 0)
@@ -231,17 +233,40 @@ onnx_opset_of(JotOnnx__Import *const *imports, size_t n)
     return 0;
 }
 
+/* What a function is known by; false: too long. */
+static bool
+function_key(char key[ONNX_KEY], const char *domain, const char *name, const char *overload)
+{
+    return snprintf(key, ONNX_KEY, "%s\n%s\n%s", onnx_s(domain), onnx_s(name), onnx_s(overload))
+        < ONNX_KEY;
+}
+
 const OnnxFunction *
 onnx_function(const jot_Onnx *m, const OnnxNode *node)
 {
+    char key[ONNX_KEY];
+
+    return m->functions.n && function_key(key, node->domain, node->op, node->overload)
+         ? onnx_map_get(&m->functions, key) : NULL;
+}
+
+static bool
+model_functions(jot_Onnx *m)
+{
+    char key[ONNX_KEY], *kept;
+
     for (size_t k = 0; k < m->message->n_functions; k++) {
-        const OnnxFunction *f = m->message->functions[k];
-        if (!strcmp(onnx_s(f->name), onnx_s(node->op))
-            && !strcmp(onnx_s(f->domain), onnx_s(node->domain))
-            && !strcmp(onnx_s(f->overload), onnx_s(node->overload)))
-            return f;
+        OnnxFunction *f = m->message->functions[k];
+        bool fits = function_key(key, f->domain, f->name, f->overload);
+        if (!fits || onnx_map_get(&m->functions, key))
+            return jot_raise(m->ctx, JOT_EIO, "onnx: %s: function %s: %s", m->name,
+                             onnx_s(f->name), fits ? "there are two" : "its name is too long"),
+                   false;
+        kept = onnx_copy(&m->arena, key);
+        if (!kept || !onnx_map_put(&m->functions, kept, f))
+            return jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false;
     }
-    return NULL;
+    return true;
 }
 
 /* ---- what it says of itself ---- */
@@ -333,7 +358,7 @@ model_describe(jot_Onnx *m)
     if (g->n_sparse)
         return jot_raise(m->ctx, JOT_EDTYPE, "onnx: %s: sparse weights are not supported",
                          m->name), false;
-    if (!model_weights(m, g))
+    if (!model_functions(m) || !model_weights(m, g))
         return false;
     m->in = onnx_take(&m->arena, g->n_inputs, sizeof *m->in);
     m->out = onnx_take(&m->arena, g->n_outputs, sizeof *m->out);
@@ -380,6 +405,7 @@ onnx_unref(void *model, const void *data)
         munmap((void *)(uintptr_t)f->p, f->n);
     free(m->graphs.v);
     free(m->weights.v);
+    free(m->functions.v);
     onnx_drop(&m->arena);
     free(m);
 }
@@ -424,7 +450,9 @@ model_read(jot_Onnx *m, const void *data, size_t nbytes)
 jot_Onnx *
 jot_onnx_parse(jot_Ctx *ctx, const void *data, size_t nbytes, const char *folder)
 {
-    jot_Onnx *m = !jot_error(ctx) && data ? model_make(ctx, "model", folder) : NULL;
+    if (!jot_error(ctx) && !data)
+        jot_raise(ctx, JOT_EUSE, "onnx: bytes asked, NULL found");
+    jot_Onnx *m = !jot_error(ctx) ? model_make(ctx, "model", folder) : NULL;
     return m ? model_read(m, data, nbytes) : NULL;
 }
 
@@ -435,7 +463,7 @@ jot_onnx_load(jot_Ctx *ctx, const char *path)
     OnnxFile f = {NULL, NULL, NULL, 0};
     jot_Onnx *m;
 
-    if (jot_error(ctx) || !path || !file_map(ctx, path, &f))
+    if (jot_error(ctx) || !file_map(ctx, path, &f))
         return NULL;
     if ((m = model_make(ctx, path, slash ? path : "."))) {
         if (slash)
@@ -459,11 +487,14 @@ jot_onnx_read_tensor(jot_Ctx *ctx, const char *path)
     jot_Onnx *m;
     jot_Var v;
 
-    if (jot_error(ctx) || !path || !file_map(ctx, path, &f) || !(m = model_make(ctx, path, NULL)))
+    if (jot_error(ctx) || !file_map(ctx, path, &f))
         return jot_raise(NULL, JOT_EIO, "");
-    ProtobufCAllocator by = budget(m, f.n);
-    OnnxTensor *t = jot_onnx__tensor__unpack(&by, f.n, f.p);
+    m = model_make(ctx, path, NULL);
+    ProtobufCAllocator by = m ? budget(m, f.n) : (ProtobufCAllocator){0};
+    OnnxTensor *t = m ? jot_onnx__tensor__unpack(&by, f.n, f.p) : NULL;
     munmap((void *)(uintptr_t)f.p, f.n);
+    if (!m)
+        return jot_raise(NULL, JOT_EMEM, "");
     m->tensor = t;
     v = t ? onnx_tensor(m, ctx, t, path)
           : jot_raise(ctx, JOT_EIO, "onnx: %s: %zu bytes that are no tensor", path, f.n);

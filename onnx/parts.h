@@ -36,7 +36,9 @@ typedef JotOnnx__Function OnnxFunction;
 enum {
     ONNX_LEAST = 7, ONNX_MOST = 28,    /* opsets */
     ONNX_DEPTH = 16,                   /* graphs within graphs, functions within functions */
-    ONNX_NODES = 1 << 18,              /* nodes that are built, those of unrolled loops each time */
+    ONNX_NODES = 1 << 20,              /* nodes, operands and results that are built, those of
+                                          unrolled loops each time */
+    ONNX_KEY = 256,                    /* bytes of what a function is known by */
     ONNX_STEPS = 1 << 12,              /* of a loop that is unrolled */
     ONNX_FEW = 16,                     /* elements of an input that says which branch is taken */
     ONNX_SMALL = 4096,                 /* elements of constants that are computed at once */
@@ -70,6 +72,7 @@ struct jot_Onnx {
     size_t budget;                     /* bytes that unpacking may still take */
     OnnxMap graphs;                    /* graphs within nodes, by the address of their attribute */
     OnnxMap weights;                   /* name -> OnnxValue of this model's */
+    OnnxMap functions;                 /* domain, name and overload -> OnnxFunction */
     int n_in, n_out, n_weights, opset;
     jot_OnnxValue *in, *out, *weight;
     OnnxPlan *plans;
@@ -169,6 +172,7 @@ JOT_FN jot_Var onnx_tensor(jot_Onnx *m, jot_Ctx *ctx, const OnnxTensor *t, const
 /* ---- build.c ---- */
 JOT_FN OnnxValue *onnx_value(OnnxBuild *b, const char *name, uint64_t deps);
 JOT_FN OnnxValue *onnx_value_of(OnnxBuild *b, jot_Var v, uint64_t deps);
+JOT_FN int64_t onnx_value_nelem(const OnnxValue *v);
 JOT_FN jot_Var onnx_on(OnnxBuild *b, OnnxValue *v, jot_Ctx *ctx); /* poison: raised */
 JOT_FN OnnxValue *onnx_find(OnnxBuild *b, const OnnxScope *s, const char *name);
 JOT_FN bool onnx_bind(OnnxBuild *b, OnnxScope *s, const char *name, OnnxValue *v);
@@ -185,6 +189,7 @@ JOT_FN bool onnx_call(OnnxCall *c); /* a function of the model's */
 /* ---- attr.c ---- */
 JOT_FN const OnnxAttr *onnx_attr(const OnnxScope *s, const OnnxNode *node, const char *name);
 JOT_FN int64_t onnx_i(const OnnxCall *c, const char *name, int64_t otherwise);
+JOT_FN int onnx_int(const OnnxCall *c, const char *name, int otherwise); /* or the next that fits */
 JOT_FN double onnx_f(const OnnxCall *c, const char *name, double otherwise);
 JOT_FN const char *onnx_text(OnnxCall *c, const char *name, const char *otherwise);
 JOT_FN bool onnx_is(OnnxCall *c, const char *name, const char *text); /* the attribute is text */

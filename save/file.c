@@ -211,12 +211,8 @@ loadfile_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n,
 static jot_Var
 loadfile_tensor(const Loading *l, uint32_t node, bool *param)
 {
-    uint32_t k;
-
-    for (k = 0; k < l->param_at.n && l->param_at.v[k] != node; k++)
-        ;
-    *param = k < l->param_at.n;
-    return *param ? l->params.v[k] : jot_var_outside(l->ctx, l->id[node]);
+    *param = l->param[node] > 0;
+    return *param ? l->params.v[l->param[node] - 1] : jot_var_outside(l->ctx, l->id[node]);
 }
 
 /* room->p NULL: only how much it is. */

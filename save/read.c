@@ -11,9 +11,11 @@
 #include "save/save.h"
 #if !defined JOT_NO_HOST && defined JOT_CJSON
 #include "ops/rewrite/stack.h"
+#include "layer.h"
 #include <string.h>
 
-enum { LOADING_ROOM = 8 << 20 };
+/* Names of tensors are a jot_Named's, which jot_saved_write makes of them. */
+enum { LOADING_ROOM = 8 << 20, LOADING_NAME = sizeof((jot_Named *)0)->name };
 
 /* ---- a node's words ----------------------------------------------------------------------- */
 
@@ -289,6 +291,16 @@ loading_kind(Loading *l, const cJSON *item, LoadNode *n)
     return true;
 }
 
+static bool
+loading_tensor(Loading *l, const cJSON *item, const char **name)
+{
+    if (!jot_load_string(l, item, "tensor", name))
+        return false;
+    return jot_str_len(*name) < LOADING_NAME
+        || jot_load_bad(l, "tensor is a name of %zu bytes; %d are taken", jot_str_len(*name),
+                        LOADING_NAME - 1);
+}
+
 static NodeId
 loading_leaf(Loading *l, LoadNode *n, const char *tensor)
 {
@@ -302,6 +314,7 @@ loading_leaf(Loading *l, LoadNode *n, const char *tensor)
     if (v.slot && ((param && !jot_vec_add(l->ctx, l->param_at, l->at, "load"))
                    || (tensor && !jot_vec_add(l->ctx, l->tensor_at, l->at, "load"))))
         return 0;
+    l->param[l->at] = param ? l->params.n : 0;
     return v.slot ? l->ctx->slots.v[v.slot].node : 0;
 }
 
@@ -330,7 +343,7 @@ loading_node(Loading *l, const cJSON *item, LoadNode *n)
     if (!loading_kind(l, item, n) || !jot_load_dtype(l, n->word[SAVE_DTYPE], &n->spec.dtype)
         || !jot_load_shape(l, n->word[SAVE_SHAPE], &n->spec.rank, n->ext)
         || (n->word[SAVE_NAME] && !jot_load_string(l, n->word[SAVE_NAME], "name", &name))
-        || (n->word[SAVE_TENSOR] && !jot_load_string(l, n->word[SAVE_TENSOR], "tensor", &tensor))
+        || (n->word[SAVE_TENSOR] && !loading_tensor(l, n->word[SAVE_TENSOR], &tensor))
         || (n->word[SAVE_IN] && !loading_inputs(l, n)) || !loading_beside(l, n))
         return false;
     ok = loading_special(l, n) && (n->spec.kind == NODE_LEAF || jot_load_check(l, &n->spec));
@@ -411,26 +424,25 @@ loading_alike(const Loading *l, uint32_t a, uint32_t b)
 static bool
 loading_roots(Loading *l)
 {
-    uint32_t k, i;
+    uint32_t k;
 
     for (k = 0; k < l->nin; k++) {
-        for (i = 0; i < k && l->in[i] != l->in[k]; i++)
-            ;
-        if (i < k || jot_node(l->ctx, l->id[l->in[k]])->kind != NODE_LEAF)
-            return jot_load_bad(l, "input %u is %s", k, i < k ? "there twice" : "no leaf");
+        bool twice = l->given[l->in[k]];
+
+        if (twice || jot_node(l->ctx, l->id[l->in[k]])->kind != NODE_LEAF)
+            return jot_load_bad(l, "input %u is %s", k, twice ? "there twice" : "no leaf");
+        l->given[l->in[k]] = true;
     }
     for (k = 0; k < l->nout; k++)
         if (!loading_alike(l, l->out[k], l->out[k]))
             return jot_load_bad(l, "output %u has no value", k);
     for (k = 0; k < l->nupdates; k++) {
-        for (i = 0; i < l->param_at.n && l->param_at.v[i] != l->old[k]; i++)
-            ;
-        if (i == l->param_at.n)
+        if (!l->param[l->old[k]])
             return jot_load_bad(l, "node %u is assigned, and is no parameter", l->old[k]);
         if (!loading_alike(l, l->old[k], l->value[k]))
             return jot_load_bad(l, "node %u is assigned node %u, of another dtype or shape",
                                 l->old[k], l->value[k]);
-        l->old[k] = i;
+        l->old[k] = l->param[l->old[k]] - 1;
     }
     return true;
 }
@@ -453,7 +465,9 @@ loading_root(Loading *l)
     l->n = l->at = jot_load_count(field[4]);
     l->id = jot_arena_array(&l->arena, NodeId, l->n);
     l->name = jot_arena_array(&l->arena, const char *, l->n);
-    return ((l->id && l->name) || jot_fail_memory(l->ctx, "load"))
+    l->param = jot_arena_array(&l->arena, uint32_t, l->n);
+    l->given = jot_arena_array(&l->arena, bool, l->n);
+    return ((l->id && l->name && l->param && l->given) || jot_fail_memory(l->ctx, "load"))
         && loading_list(l, field[1], "inputs", &l->in, &l->nin)
         && loading_list(l, field[2], "outputs", &l->out, &l->nout) && loading_updates(l, field[3])
         && loading_nodes(l, field[4]) && loading_roots(l);

@@ -91,6 +91,8 @@ typedef struct {
     uint32_t n, at;       /* nodes in the file; the one being read, n: none */
     NodeId *id;           /* per node; what is there has a reference */
     const char **name;    /* ... its name, or its tensor's; NULL: none */
+    uint32_t *param;      /* ... how many parameters there were with it; 0: it is none */
+    bool *given;          /* ... it is an input */
     uint32_t *in, *out;   /* nodes by number; nin, nout of them */
     uint32_t *old, *value; /* updates */
     uint32_t nin, nout, nupdates;

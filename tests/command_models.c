@@ -9,6 +9,8 @@
 #include "data.h"
 #include "examples/models/model.h"
 #include "io.h"
+#include "onnx.h"
+#include "tests/ref/onnx_models.h"
 
 static jot_Ctx *c;
 static const char *folder;
@@ -118,6 +120,19 @@ code(void)
     jot_save(c, JOT_VARS(x), JOT_VARS(jot_argsort(x, 0, false)), in_folder("sort.jot"));
 }
 
+/* A model of ONNX whose batch is open, where the command reads such. */
+static void
+onnx(void)
+{
+    FILE *f = *jot_onnx_missing() ? NULL : fopen(in_folder("mlp.onnx"), "wb");
+
+    for (size_t k = 0; f && k < sizeof ref_onnx / sizeof *ref_onnx; k++)
+        if (!strcmp(ref_onnx[k].name, "mlp"))
+            fwrite(ref_onnx[k].model, 1, ref_onnx[k].nbytes, f);
+    if (f)
+        fclose(f);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -129,6 +144,7 @@ main(int argc, char **argv)
     photo();
     sums();
     code();
+    onnx();
     if (jot_error(c))
         fprintf(stderr, "%s\n", jot_message(c));
     return jot_error(c) != JOT_OK;

@@ -4,7 +4,7 @@
 # drawing's page in a browser, where there is one.
 #
 # Guards: command/main.c command/model.c command/values.c command/run.c command/info.c command/bench.c
-# command/files.c command/draw.c command/dumps.c command/picture.c.
+# command/files.c command/onnx.c command/draw.c command/dumps.c command/picture.c.
 B=${1:-build}; passed=0; failed=0; skipped=0
 jot=$(pwd)/$B/jot
 if [ ! -x "$jot" ]; then
@@ -40,6 +40,16 @@ json() {
 is() {
     if [ "$1" = "$2" ]; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "$3: $1, not $2"; fi
 }
+
+# ---- models of ONNX, where they are read
+if [ -f mlp.onnx ]; then
+    expect 0 'f32 (5, 3)' info mlp.onnx --batch 5
+    expect 0 'f32 (4, 3)' info mlp.onnx --shape x=4,3
+    expect 2 '--shape x=4,3,1: 2 extents asked, 3 found' info mlp.onnx --shape x=4,3,1
+    expect 2 '--shape: whole numbers from 0 on asked, as in 1,8; 4;3 found' info mlp.onnx --shape 'x=4;3'
+else
+    skipped=$((skipped + 1))
+fi
 
 # ---- use
 expect 0 'jot bench MODEL' help

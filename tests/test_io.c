@@ -384,6 +384,12 @@ test_write_gguf(void)
     CHECK(!f->status && f->tensor->offset % 4096 == 0, "%s", f->message);
     CHECK(jot_item_int(jot_sum(jot_file_var(c, f, 0), JOT_ALL_DIMS)) == 4500 * 8999, "large");
     jot_file_close(f);
+    jot_Named after[2] = {large, {"after", jot_iota(c, JOT_I32, JOT_SHAPE(3), 0)}};
+    how.meta = &(jot_Meta){"general.alignment", JOT_META_INT, true, 1, wide, NULL, NULL};
+    CHECK(jot_file_write(c, io_path("z.gguf"), after, 2, &how), "a list: %s", jot_message(c));
+    f = jot_file_open(io_path("z.gguf"));
+    CHECK(jot_item_int(jot_sum(jot_file_var(c, f, 0), JOT_ALL_DIMS)) == 4500 * 8999, "a list");
+    jot_file_close(f);
     RAISED(c, jot_file_write(c, io_path("z.gguf"), &large, 1, &(jot_Writing){
                .meta = &(jot_Meta){"general.alignment", JOT_META_INT, false, 1, five, NULL, NULL},
                .metas = 1}), JOT_EUSE, "no power of two");
@@ -445,6 +451,13 @@ test_write_refused(void)
     RAISED(c, jot_file_write(c, path, t, 1, NULL), JOT_EDTYPE, "bf16");
     two[0] = two[1] = t[1];
     RAISED(c, jot_file_write(c, io_path("r.gguf"), two, 2, NULL), JOT_EUSE, "f16 is there twice");
+    RAISED(c, jot_file_write(c, io_path("r.gguf"), two, 1, &(jot_Writing){
+               .meta = (jot_Meta[]){metas[0], metas[0]}, .metas = 2}), JOT_EUSE,
+           "metadata llama.block_count is there twice");
+    RAISED(c, jot_file_write(c, io_path("r.gguf"), two, 1, &(jot_Writing){
+               .meta = &(jot_Meta){.key = "far", .kind = JOT_META_FLOAT, .count = 1,
+                                   .floats = (double[]){1e300}}, .metas = 1}), JOT_EUSE,
+           "cannot keep this: far");
     two[0].var = jot_none();
     RAISED(c, jot_file_write(c, io_path("r.gguf"), two, 1, NULL), JOT_EHANDLE, "f16");
     RAISED(c, jot_file_write(c, io_path("no/r.npy"), &t[1], 1, NULL), JOT_EIO, "No such file");
@@ -459,6 +472,19 @@ test_write_refused(void)
     strcpy(two[1].name, "__metadata__");
     RAISED(c, jot_file_write(c, io_path("r.safetensors"), &two[1], 1, NULL), JOT_EUSE,
            "cannot be __metadata__");
+    static const char *const bad[] = {"\x80", "\xc3", "\xc1\xbf", "\xe0\x9f\xbf", "\xed\xa0\x80",
+                                      "\xf0\x8f\xbf\xbf", "\xf4\x90\x80\x80", "\xf8", "\xe2\x82x"};
+    for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
+        strcpy(two[1].name, bad[k]);
+        RAISED(c, jot_file_write(c, io_path("r.safetensors"), &two[1], 1, NULL), JOT_EUSE,
+               "cannot be ");
+        RAISED(c, jot_file_write(c, io_path("r.safetensors"), t, 1, &(jot_Writing){
+                   .meta = &(jot_Meta){.key = "k", .kind = JOT_META_TEXT, .count = 1,
+                                       .texts = &(jot_Text){bad[k], strlen(bad[k])}},
+                   .metas = 1}), JOT_EUSE, "in UTF-8");
+    }
+    strcpy(two[1].name, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\xed\x9f\xbf");
+    CHECK(jot_file_write(c, io_path("r.safetensors"), &two[1], 1, NULL), "%s", jot_message(c));
 }
 
 /* A link stays one, and a file that is replaced keeps its mode. */

@@ -111,6 +111,14 @@ lists(void)
     CHECK(jot_onnx_inputs(NULL, v, MOST) == 0 && !jot_onnx_load(c, "/nowhere/x.onnx"), "none");
     CHECK(jot_error(c) == JOT_EIO && strstr(jot_message(c), "/nowhere/x.onnx"), "%s",
           jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_onnx_load(c, NULL) && jot_error(c) == JOT_EIO, "no path: %s", jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_onnx_parse(c, NULL, 4, NULL) && jot_error(c) == JOT_EUSE, "no bytes: %s",
+          jot_message(c));
+    jot_clear(c);
+    CHECK(!jot_ok(jot_onnx_read_tensor(c, NULL)) && jot_error(c) == JOT_EIO, "no tensor: %s",
+          jot_message(c));
     jot_onnx_free(m);
     jot_onnx_free(NULL);
     jot_close(c);

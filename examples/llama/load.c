@@ -89,7 +89,7 @@ load_sizes(Load *f, LlamaSizes *of, bool *tied)
         return false;
     memcpy(v, p, sizeof v);
     *tied = v[5] > 0;
-    v[5] = v[5] < 0 ? -v[5] : v[5];
+    v[5] = v[5] < 0 && v[5] > INT32_MIN ? -v[5] : v[5];
     for (int i = 0; i < 7; i++)
         if (v[i] < 1 || v[i] > 1 << 24)
             return load_no(f, "size %d of 7: 1 to 2^24 asked, %d found", i + 1, (int)v[i]);

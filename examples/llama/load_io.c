@@ -150,6 +150,15 @@ config_number(const char *text, const char *key, double otherwise)
     return (*p >= '0' && *p <= '9') || *p == '-' ? strtod(p, NULL) : otherwise;
 }
 
+/* The same of whole numbers; one beyond all sizes is the largest. */
+static int64_t
+config_int(const char *text, const char *key, int64_t otherwise)
+{
+    double v = config_number(text, key, (double)otherwise);
+
+    return v > -1e15 && v < 1e15 ? (int64_t)v : INT64_MAX;
+}
+
 static bool
 sizes_config(LoadIo *l, const char *path)
 {
@@ -167,16 +176,16 @@ sizes_config(LoadIo *l, const char *path)
     if (strstr(text, "\"rope_scaling\"") && !strstr(text, "\"rope_scaling\": null"))
         return free(text), load_no(&config, "rope_scaling is not known here");
     *of = (LlamaSizes){
-        .dim = (int64_t)config_number(text, "hidden_size", 0),
-        .hidden = (int64_t)config_number(text, "intermediate_size", 0),
-        .layers = (int64_t)config_number(text, "num_hidden_layers", 0),
-        .heads = (int64_t)config_number(text, "num_attention_heads", 0),
-        .vocab = (int64_t)config_number(text, "vocab_size", 0),
-        .length = (int64_t)config_number(text, "max_position_embeddings", 2048),
+        .dim = config_int(text, "hidden_size", 0),
+        .hidden = config_int(text, "intermediate_size", 0),
+        .layers = config_int(text, "num_hidden_layers", 0),
+        .heads = config_int(text, "num_attention_heads", 0),
+        .vocab = config_int(text, "vocab_size", 0),
+        .length = config_int(text, "max_position_embeddings", 2048),
         .eps = config_number(text, "rms_norm_eps", 1e-6),
         .base = config_number(text, "rope_theta", 10000)};
-    of->kv_heads = (int64_t)config_number(text, "num_key_value_heads", (double)of->heads);
-    of->head_dim = (int64_t)config_number(text, "head_dim", 0);
+    of->kv_heads = config_int(text, "num_key_value_heads", of->heads);
+    of->head_dim = config_int(text, "head_dim", 0);
     free(text);
     return true;
 }
@@ -228,7 +237,8 @@ sizes_fit(LoadIo *l)
                            "vocabulary, length: 1 to 2^24 asked, %lld found (number %d)",
                            (long long)all[i], (int)i + 1);
     of->head_dim = of->head_dim > 0 ? of->head_dim : of->dim / of->heads;
-    if (of->head_dim % 2 || of->heads % of->kv_heads || of->layers > LLAMA_LAYERS)
+    if (of->head_dim > 1 << 24 || of->head_dim % 2 || of->heads % of->kv_heads
+        || of->layers > LLAMA_LAYERS)
         return load_no(l->load, "heads of even width, a number of keys' that divides theirs and at "
                        "most %d layers asked; width %lld, %lld heads, %lld of keys, %lld layers "
                        "found", LLAMA_LAYERS, (long long)of->head_dim, (long long)of->heads,
@@ -340,20 +350,22 @@ load_io_words(Load *load, LlamaWords *w, int64_t vocab)
     const jot_Meta *scores = ok ? jot_meta(f, "tokenizer.ggml.scores") : NULL;
     const jot_Meta *merges = ok ? jot_meta(f, "tokenizer.ggml.merges") : NULL;
 
+    scores = scores && scores->kind == JOT_META_FLOAT && scores->count == vocab ? scores : NULL;
+    merges = merges && merges->kind == JOT_META_TEXT && merges->list ? merges : NULL;
     *w = (LlamaWords){0};
     if (!ok)
         load_no(load, "%s", f ? f->message : "no memory");
     else if (!texts || texts->kind != JOT_META_TEXT || !texts->list || texts->count != vocab)
         ok = load_no(load, "tokenizer.ggml.tokens: %lld texts asked, %lld found", (long long)vocab,
                      (long long)(texts ? texts->count : 0));
-    else if (!(scores && scores->kind == JOT_META_FLOAT && scores->count == vocab)
-             && !(merges && merges->kind == JOT_META_TEXT && merges->list))
-        ok = load_no(load, "tokenizer.ggml: scores or merges asked, none found");
+    else if (!scores && !merges)
+        ok = load_no(load, "tokenizer.ggml: a score for each token, or merges, asked; none "
+                     "found");
     else {
-        w->space = scores != NULL && !merges;
+        w->space = !merges;
         w->bos = (int32_t)jot_meta_int(f, "tokenizer.ggml.bos_token_id", w->space ? 1 : -1);
         w->eos = (int32_t)jot_meta_int(f, "tokenizer.ggml.eos_token_id", w->space ? 2 : -1);
-        ok = words_texts(w, texts, w->space ? scores : NULL)
+        ok = words_texts(w, texts, merges ? NULL : scores)
              || load_no(load, "no memory for %lld tokens", (long long)vocab);
         if (ok && !w->space)
             words_merges(w, merges);

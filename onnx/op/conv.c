@@ -95,8 +95,8 @@ window_list(OnnxCall *c, const char *name, int n, int64_t *to, int64_t least)
         return onnx_fail(c, JOT_ESHAPE, "%s: %d asked, %d found", name, n, v.n);
     for (int d = 0; d < v.n; d++) {
         if (v.v[d] < least || v.v[d] > INT32_MAX)
-            return onnx_fail(c, JOT_ERANGE, "%s: from %lld asked, %lld found", name,
-                             (long long)least, (long long)v.v[d]);
+            return onnx_fail(c, JOT_ERANGE, "%s: %lld to %d asked, %lld found", name,
+                             (long long)least, INT32_MAX, (long long)v.v[d]);
         to[d] = v.v[d];
     }
     return true;
@@ -128,7 +128,11 @@ onnx_window(OnnxCall *c, jot_Var x, const int64_t *kernel, OnnxWindow *w)
         w->after[d] = pads.n ? pads.v[n + d] : 0;
         if (w->before[d] < 0 || w->after[d] < 0 || w->before[d] > INT32_MAX / 2
             || w->after[d] > INT32_MAX / 2)
-            return onnx_fail(c, JOT_ERANGE, "pads: 0 or more asked");
+            return onnx_fail(c, JOT_ERANGE, "pads: 0 to %d asked, %lld and %lld found",
+                             INT32_MAX / 2, (long long)w->before[d], (long long)w->after[d]);
+        if (w->size[d] > INT32_MAX)
+            return onnx_fail(c, JOT_ERANGE, "kernel: extents up to %d asked, %lld found",
+                             INT32_MAX, (long long)w->size[d]);
     }
     bool same = window_auto(c, x, w);
     for (int d = 0; d < n; d++) {
@@ -162,17 +166,24 @@ onnx_pad_image(jot_Var x, const OnnxWindow *w, double value)
 
 /* ---- convolutions ---- */
 
+/* jot's 0 is 1. */
+static bool
+conv_groups(OnnxCall *c, int groups)
+{
+    return groups > 0 || onnx_fail(c, JOT_ERANGE, "group: from 1 asked, %d found", groups);
+}
+
 jot_Var
 onnx_conv(OnnxCall *c, jot_Var x, jot_Var k, jot_Var bias)
 {
     OnnxWindow w;
-    jot_ConvNd how = {.groups = (int)onnx_i(c, "group", 1)};
+    jot_ConvNd how = {.groups = onnx_int(c, "group", 1)};
     bool even = true;
 
     if (jot_rank(k) != jot_rank(x) || jot_rank(x) < 3)
         return jot_raise(c->ctx, JOT_ESHAPE, "x (n, c, ...) and a kernel of its rank asked, ranks "
                          "%d and %d found", jot_rank(x), jot_rank(k));
-    if (!onnx_window(c, x, jot_shape(k).v + 2, &w))
+    if (!conv_groups(c, how.groups) || !onnx_window(c, x, jot_shape(k).v + 2, &w))
         return jot_none();
     for (int d = 0; d < w.n; d++)
         even &= w.before[d] == w.after[d];
@@ -226,14 +237,15 @@ bool
 onnx_op_conv_transpose(OnnxCall *c)
 {
     jot_Var x = c->x[0], y;
-    jot_ConvNd how = {.groups = (int)onnx_i(c, "group", 1)};
+    jot_ConvNd how = {.groups = onnx_int(c, "group", 1)};
     int64_t more[3] = {0}, before[JOT_MAX_RANK] = {0}, after[JOT_MAX_RANK] = {0};
     bool even = true, bias = onnx_given(c, 2);
     OnnxWindow w;
 
     if (jot_rank(c->x[1]) != jot_rank(x) || jot_rank(x) < 3)
         return onnx_fail(c, JOT_ESHAPE, "x (n, c, ...) and a kernel of its rank asked");
-    if (!onnx_window(c, x, jot_shape(c->x[1]).v + 2, &w) || !transposed_pads(c, x, &w, more))
+    if (!conv_groups(c, how.groups) || !onnx_window(c, x, jot_shape(c->x[1]).v + 2, &w)
+        || !transposed_pads(c, x, &w, more))
         return false;
     for (int d = 0; d < w.n; d++) {
         even &= w.before[d] == w.after[d] && w.before[d] < window_reach(&w, d)

@@ -134,7 +134,7 @@ onnx_op_cast_like(OnnxCall *c)
 bool
 onnx_op_bit_cast(OnnxCall *c)
 {
-    jot_DType dtype = onnx_dtype((int)onnx_i(c, "to", 0));
+    jot_DType dtype = onnx_dtype(onnx_int(c, "to", 0));
     jot_Var x;
 
     if (c->in[0]->deps) {

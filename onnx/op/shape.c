@@ -165,8 +165,8 @@ onnx_op_unsqueeze(OnnxCall *c)
     return onnx_put(c, 0, jot_reshape(x, jot_ints(rank, to)));
 }
 
-/* Of rank 5 and more, as shuffles of channels and pixels have it between two reshapes, it is stored:
- * what reads the second one would else divide places by extents for each element. */
+/* Of rank 5 and more, as shuffles of channels and pixels have it between two reshapes, it is
+ * stored: what reads the second one would else divide places by extents for each element. */
 bool
 onnx_op_transpose(OnnxCall *c)
 {

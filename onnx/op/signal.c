@@ -12,7 +12,7 @@ static const double PI = 3.14159265358979323846;
 static bool
 numbers(OnnxCall *c, jot_Ints shape, const double *v)
 {
-    jot_DType dtype = onnx_dtype((int)onnx_i(c, "output_datatype", 1));
+    jot_DType dtype = onnx_dtype(onnx_int(c, "output_datatype", 1));
     jot_Var y = jot_array(c->b->m->fold, JOT_F64, shape, v);
     if (dtype == JOT_DTYPES)
         return onnx_fail(c, JOT_EDTYPE, "output_datatype: not supported");

@@ -177,6 +177,14 @@ for k in range(20):
 refused('r_deep', n('If', 't', 'y', then_branch=deep, else_branch=other), x, 'at most 16 graphs within each other asked', weights={'t': np.array(True), 'one': np.float32(1)})
 emit('r_bytes', b'no model at all', [], [], '15 bytes that are no model')
 emit('r_empty', model(graph([], {}, ())).SerializeToString()[:0] or b'\x08\x09', [], [], 'no graph: not a model')
+refused('r_group', n('Conv', 'x,w', group=0), {'x': f(1, 1, 2, 2)}, 'group: from 1 asked, 0 found', weights={'w': f(1, 1, 1, 1)})
+refused('r_many', [n('ConstantOfShape', 's', 'a'), n('NonZero', 'a')], {}, 'at most 16777216 elements asked, 17179869184 found', weights={'s': i(2 ** 34)})
+refused('r_functions', n('Twice', 'x', domain='own'), x, 'function Twice: there are two', functions=(twice, twice), domains=('own',))
+wide = h.make_function('own', 'Wide', [f'a{k}' for k in range(400)], ['b'], [n('Identity', 'a0', 'b')], [h.make_opsetid('', 21)])
+steps = h.make_graph([n('Wide', ','.join(400 * ['x']), 'p', domain='own'), n('Identity', 'c', 'd')], 's',
+                     [h.make_tensor_value_info('k', T.INT64, []), h.make_tensor_value_info('c', T.BOOL, [])], [h.make_tensor_value_info('d', T.BOOL, [])])
+refused('r_wide', [h.make_node('Loop', ['m', 't'], [], body=steps), n('Identity', 'x')], x, 'more than 1048576 nodes, operands and results',
+        weights={'m': np.int64(4000), 't': np.array(True)}, functions=(wide,), domains=('own',))
 
 print('/* onnx_models.h - small models in ONNX\'s format. Written by tests/ref/onnx_models.py. */')
 print('#ifndef REF_ONNX_MODELS_H\n#define REF_ONNX_MODELS_H\n#include <stdint.h>\n')

@@ -1,4 +1,4 @@
-/* 15_saved.c - a step of training in a file: built once, loaded and run where nobody has its code.
+/* 16_saved.c - a step of training in a file: built once, loaded and run where nobody has its code.
  *
  * A network of two layers learns which points lie in a ring. Its step - loss, gradients, Adam - is
  * saved before it has run; from then on the program knows nothing but the file. It loads the step
