@@ -377,6 +377,12 @@ jot_compilers(const jot_Ctx *ctx)
     return ctx && ctx->backend && ctx->backend->compilers ? ctx->backend->compilers : "none";
 }
 
+int
+jot_threads(const jot_Ctx *ctx)
+{
+    return ctx && ctx->backend && ctx->backend->workers > 1 ? ctx->backend->workers : 1;
+}
+
 void
 jot_machine_sized(jot_Ctx *ctx, jot_Machine *to, size_t nbytes)
 {

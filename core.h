@@ -205,6 +205,7 @@ JOT_API const char *jot_backend(const jot_Ctx *ctx);   /* name of the backend in
 /* Who makes its code: "libtcc, then cc" (the first runs soon, the second fast), "cc", "libtcc",
  * "NVRTC", "the driver's"; "none" where nothing is compiled. */
 JOT_API const char *jot_compilers(const jot_Ctx *ctx);
+JOT_API int jot_threads(const jot_Ctx *ctx); /* that share a kernel, the calling one included */
 
 /* Counts since jot_open, except for the last_ fields, which describe the last evaluation that
  * launched anything. */

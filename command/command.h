@@ -56,10 +56,20 @@ bool args_number(const Args *a, const char *name, double otherwise, double *to);
 /* "jot COMMAND: ...", to standard error; returns code. */
 int complain(const Args *a, int code, const char *format, ...);
 int complain_of(const Args *a, const jot_Ctx *c); /* the context's failure, with its code */
+int complain_writing(const Args *a, const jot_Ctx *c); /* a path's ending, a name: WRONG_USE */
+bool ends_with(const char *s, const char *end);
 
 /* ---- models (model.c) ---- */
 enum { PLACES = 64 };
 typedef struct ModelKind ModelKind;
+/* An input or output as the file has it: of extents that it leaves open (-1) the names, "" none. */
+typedef struct {
+    const char *name;
+    jot_DType dtype;
+    int rank;                        /* -1: the file does not say */
+    const int64_t *shape;
+    const char *const *symbols;
+} Place;
 typedef struct {
     const ModelKind *kind;
     jot_Ctx *c;
@@ -68,6 +78,11 @@ typedef struct {
     jot_Strs input_names, output_names, param_names;
     jot_Var room[4 * PLACES];        /* where batched handles are */
     bool step;                       /* it has updates */
+    bool look;                       /* extents may stay open; if they do there are neither inputs
+                                        nor outputs, and `open` says which */
+    char open[300];
+    const Place *place;              /* inputs, then outputs, of kinds that leave extents open */
+    int nin, nout;
 } Model;
 struct ModelKind {
     const char *name;                /* for messages */
@@ -87,6 +102,9 @@ jot_Var value_of_onnx(jot_Ctx *c, const char *path);      /* of a file input_0.p
 const ModelKind *model_kind(const char *path);
 /* DONE_WELL, or an exit code after a message. The context is the caller's. */
 int model_open(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch);
+int model_look(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch);
+/* The model for `batch` examples by jot_vmap; its first extents are a batch now. */
+bool model_batch(Model *m, const Args *a, int64_t batch, int *code);
 void model_close(Model *m);
 int model_find(jot_Strs names, const char *name, size_t n); /* -1: none */
 /* A context with this many threads (0: as the environment says); NULL after a message. */
@@ -107,6 +125,9 @@ const char *shape_text(char to[300], jot_Var v);
 /* A file of one tensor, or tensor NAME of one (FILE:NAME), an image, sound, as a variable of this
  * dtype and shape; poison after a message. */
 jot_Var value_read(const Args *a, jot_Ctx *c, const char *path, jot_Var like);
+/* The tensor that --input has for this name, for its shape; false: none, a decoded file (image,
+ * sound), or, *code set, a message. */
+bool value_given(const Args *a, jot_Ctx *c, const char *name, bool only, jot_Var *v, int *code);
 
 /* ---- answers ---- */
 double seconds_now(void);

@@ -276,8 +276,7 @@ look(const Args *a, jot_Ctx *c, Log *log, Drawing *w)
 static int
 draw_file(const Args *a, Drawing *w, const char *out)
 {
-    size_t n = strlen(out);
-    bool svg = n > 4 && !strcmp(out + n - 4, ".svg"), dot = !args_has(a, "levels");
+    bool svg = ends_with(out, ".svg"), dot = !args_has(a, "levels");
     FILE *f;
 
     if (!draw_graph(w) || !draw_steps(w) || !picture_layout(&w->graph, dot)
@@ -319,6 +318,8 @@ command_draw(const Args *a)
 
     if (!out)
         return complain(a, WRONG_USE, "where to? -o FILE.html or -o FILE.svg");
+    if (!ends_with(out, ".html") && !ends_with(out, ".svg"))
+        return complain(a, WRONG_USE, "-o %s: a file ending in .html or .svg asked", out);
     memset(&w, 0, sizeof w);
     memset(&config, 0, sizeof config);
     config.backend = args_text(a, "backend", NULL);

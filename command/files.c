@@ -101,7 +101,8 @@ command_export(const Args *a)
     if (c && p && !code) {
         const char *as = args_text(a, "name", name);
         if (!jot_export(c, as, m.inputs, m.outputs, out))
-            code = complain_of(a, c);
+            code = strstr(jot_message(c), "export: name") ? complain_writing(a, c)
+                                                          : complain_of(a, c);
         FILE *f = code ? NULL : fopen(out, "r");
         while (f && fgets(line, sizeof line, f) && p->n + sizeof line < sizeof p->head)
             pass(p, line, strlen(line));
@@ -168,7 +169,7 @@ command_convert(const Args *a)
     memset(&how, 0, sizeof how);
     how.q8_0 = args_has(a, "q8_0");
     if (!named || jot_error(c) || !jot_file_write(c, a->file[1], named, n, &how))
-        code = complain_of(a, c);
+        code = complain_writing(a, c);
     else if (a->json) {
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "from", f->format);

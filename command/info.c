@@ -174,6 +174,51 @@ places_tell(const char *what, jot_Vars vars, jot_Strs names, int most, cJSON *js
         printf("    and %d more: --tensors\n", vars.n - most);
 }
 
+/* Inputs or outputs as the file has them, open extents by their names. */
+static void
+open_tell(const char *what, const Place *p, int n, cJSON *json)
+{
+    cJSON *list = json ? cJSON_AddArrayToObject(json, what) : NULL;
+
+    if (!json)
+        printf("%s: %d\n", what, n);
+    for (int k = 0; k < n; k++) {
+        const char *dtype = p[k].dtype < JOT_DTYPES ? jot_dtype_name(p[k].dtype) : "?";
+        cJSON *o = json ? cJSON_CreateObject() : NULL, *shape = NULL;
+        if (json) {
+            cJSON_AddStringToObject(o, "name", p[k].name);
+            cJSON_AddStringToObject(o, "dtype", dtype);
+            shape = p[k].rank < 0 ? NULL : cJSON_AddArrayToObject(o, "shape");
+            cJSON_AddItemToArray(list, o);
+        } else
+            printf("    %-40s %s %s", p[k].name, dtype, p[k].rank < 0 ? "of any shape" : "(");
+        for (int d = 0; d < p[k].rank; d++) {
+            char text[120];
+            snprintf(text, sizeof text, "%.100s", *p[k].symbols[d] ? p[k].symbols[d] : "?");
+            if (p[k].shape[d] >= 0)
+                snprintf(text, sizeof text, "%lld", (long long)p[k].shape[d]);
+            if (!json)
+                printf("%s%s", d ? ", " : "", text);
+            else
+                cJSON_AddItemToArray(shape, p[k].shape[d] < 0 ? cJSON_CreateString(text)
+                                     : cJSON_CreateNumber((double)p[k].shape[d]));
+        }
+        if (!json)
+            puts(p[k].rank < 0 ? "" : ")");
+    }
+}
+
+/* Does an input or output have open extents in the file? */
+static bool
+has_open(const Model *m)
+{
+    for (int k = 0; k < m->nin + m->nout; k++)
+        for (int d = 0; d < m->place[k].rank; d++)
+            if (m->place[k].shape[d] < 0)
+                return true;
+    return false;
+}
+
 static void
 counts_tell(const Counts *c, cJSON *json)
 {
@@ -219,6 +264,17 @@ memory_tell(const Args *a, Model *m, int64_t batch, cJSON *json)
     return DONE_WELL;
 }
 
+/* What is not told of a model whose extents are open. */
+static int
+open_left(const Model *m, cJSON *json)
+{
+    if (json)
+        cJSON_AddStringToObject(json, "open", m->open);
+    else
+        printf("bytes of inputs and outputs, kernels and memory are not told: %s\n", m->open);
+    return DONE_WELL;
+}
+
 static int
 info_model(const Args *a, const char *path, cJSON *json)
 {
@@ -236,15 +292,21 @@ info_model(const Args *a, const char *path, cJSON *json)
         jot_close(c);
         return WRONG_USE;
     }
-    code = model_open(&m, a, c, path, batch);
+    code = model_look(&m, a, c, path, batch);
     if (!code) {
         int most = args_has(a, "tensors") ? PLACES : 12;
         if (json)
             cJSON_AddStringToObject(json, "format", m.kind->name);
         else
             printf("%s: %s%s\n", path, m.kind->name, m.step ? ", a training step" : "");
-        places_tell("inputs", m.inputs, m.input_names, most, json);
-        places_tell("outputs", m.outputs, m.output_names, most, json);
+        if (*m.open || has_open(&m)) {
+            open_tell(*m.open ? "inputs" : "inputs of the file", m.place, m.nin, json);
+            open_tell(*m.open ? "outputs" : "outputs of the file", m.place + m.nin, m.nout, json);
+        }
+        if (!*m.open) {
+            places_tell("inputs", m.inputs, m.input_names, most, json);
+            places_tell("outputs", m.outputs, m.output_names, most, json);
+        }
         places_tell("parameters", m.params, m.param_names, args_has(a, "tensors") ? m.params.n : 12,
                     json);
         text = m.kind->graph(&m, path);
@@ -253,7 +315,7 @@ info_model(const Args *a, const char *path, cJSON *json)
             count_graph(graph, &counts);
             counts_tell(&counts, json);
         }
-        code = memory_tell(a, &m, batch, json);
+        code = *m.open ? open_left(&m, json) : memory_tell(a, &m, batch, json);
         cJSON_Delete(graph);
         free(text);
         model_close(&m);

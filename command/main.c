@@ -26,7 +26,8 @@ static const Command commands[] = {
      "run it once: inputs from files, outputs to files, or told in a few numbers", 1, 1,
      command_run},
     {"check", "MODEL", MODEL_OPTIONS INPUT_OPTIONS " against=NAME=FILE+ tolerance=R",
-     "run it and compare outputs with files; exit code 1 where they differ", 1, 1, command_check},
+     "run it and compare outputs with files; exit code 1 where they differ by more than\n"
+     "        R (0.0001) of an element plus R / 100 of its output's largest", 1, 1, command_check},
     {"bench", "MODEL", " batch=N,N threads=N,N seconds=S worst=N roofline=FILE.svg trust-code json"
      " backend=NAME shape=NAME=SHAPE+" INPUT_OPTIONS,
      "how long a run takes, by batch and threads; against the roofline; the worst kernels", 1, 1,
@@ -66,6 +67,21 @@ complain_of(const Args *a, const jot_Ctx *c)
 
     return complain(a, s == JOT_EIO ? WRONG_FILE : FAILED, "%s", s ? jot_message(c)
                                                                    : "out of memory");
+}
+
+int
+complain_writing(const Args *a, const jot_Ctx *c)
+{
+    return jot_error(c) == JOT_EUSE ? complain(a, WRONG_USE, "%s", jot_message(c))
+                                    : complain_of(a, c);
+}
+
+bool
+ends_with(const char *s, const char *end)
+{
+    size_t n = strlen(s), k = strlen(end);
+
+    return n > k && !strcmp(s + n - k, end);
 }
 
 double

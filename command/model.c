@@ -67,11 +67,12 @@ saved_graph(const Model *m, const char *path)
     return copy;
 }
 
+/* ---- batches ------------------------------------------------------------------------------ */
 
 /* The model for `batch` examples, of one that is for a batch: y of one example, which is read in
  * place of all others, over new inputs. */
-static bool
-saved_batch(Model *m, const Args *a, int64_t batch, int *code)
+bool
+model_batch(Model *m, const Args *a, int64_t batch, int *code)
 {
     jot_Var *x = m->room, *xs = x + PLACES, *y = xs + PLACES, *ys = y + PLACES;
     int64_t was = m->inputs.n && jot_rank(m->inputs.v[0]) ? jot_extent(m->inputs.v[0], 0) : 0;
@@ -80,8 +81,10 @@ saved_batch(Model *m, const Args *a, int64_t batch, int *code)
     for (int k = 0; k < m->inputs.n + m->outputs.n; k++) {
         jot_Var v = k < m->inputs.n ? m->inputs.v[k] : m->outputs.v[k - m->inputs.n];
         if (!was || batch % was || jot_rank(v) < 1 || jot_extent(v, 0) != was || m->step) {
-            *code = complain(a, WRONG_USE, "--batch %lld: it was saved for a batch of %lld%s; save "
-                             "it for 1", (long long)batch, (long long)was,
+            *code = complain(a, WRONG_USE, "--batch %lld: the first extent of input %s is "
+                             "%lld: it was saved for a batch of %lld%s; save it for 1",
+                             (long long)batch, m->inputs.n ? m->input_names.v[0] : "(none)",
+                             (long long)was, (long long)was,
                              m->step ? ", and is a training step"
                              : was && batch % was ? ", which does not divide it"
                              : ", and not all inputs and outputs have that as their first extent");
@@ -117,6 +120,8 @@ saved_batch(Model *m, const Args *a, int64_t batch, int *code)
     return true;
 }
 
+/* ---- saved graphs, opened ------------------------------------------------------------------ */
+
 static bool
 saved_open(Model *m, const Args *a, const char *path, int64_t batch, int *code)
 {
@@ -149,7 +154,7 @@ saved_open(Model *m, const Args *a, const char *path, int64_t batch, int *code)
                          m->outputs.n, PLACES);
         return false;
     }
-    return !batch || saved_batch(m, a, batch, code);
+    return !batch || model_batch(m, a, batch, code);
 }
 
 static void
@@ -182,12 +187,13 @@ model_kind(const char *path)
     return NULL;
 }
 
-int
-model_open(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch)
+static int
+opened(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch, bool look)
 {
     int code = DONE_WELL;
 
     memset(m, 0, sizeof *m);
+    m->look = look;
     m->c = c;
     m->kind = model_kind(path);
     if (!m->kind) {
@@ -204,6 +210,18 @@ model_open(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch)
         return code;
     }
     return DONE_WELL;
+}
+
+int
+model_open(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch)
+{
+    return opened(m, a, c, path, batch, false);
+}
+
+int
+model_look(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch)
+{
+    return opened(m, a, c, path, batch, true);
 }
 
 void

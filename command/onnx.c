@@ -1,7 +1,7 @@
 /* command/onnx.c - models in ONNX's format: a row of the table in command/model.c.
  *
- * Extents that a model leaves open are bound here: the first one of an input is the batch
- * (--batch, 1), others are said by --shape NAME=1,3,224,224.
+ * Extents that a model leaves open are bound here: by --shape NAME=1,3,224,224, by --batch (the
+ * first one of an input, else 1), by the shape of the file that --input names.
  *
  * Read before: command/model.c. After: command/values.c. */
 #include "command/command.h"
@@ -12,6 +12,8 @@ typedef struct {
     jot_Onnx *model;
     jot_Var *weight;
     const char *input[PLACES], *output[PLACES], **name; /* of weights */
+    Place place[2 * PLACES];
+    jot_Var in[PLACES], out[PLACES];
 } OnnxOwn;
 
 /* ONNX has no mark of its own: a name that says so. */
@@ -23,34 +25,66 @@ onnx_is(const char *path)
     return n > 5 && !strcmp(path + n - 5, ".onnx");
 }
 
-/* The extents of an input: what the model says, the batch, or --shape. */
+/* --shape's extents for this input; false: *code set after a message, or there are none. */
 static bool
-onnx_shape(const Args *a, const jot_OnnxValue *v, int64_t batch, int64_t *ext, int *rank)
+onnx_asked(const Args *a, const Place *p, int64_t *ext, int *rank, int *code)
 {
-    size_t n = strlen(v->name);
+    size_t n = strlen(p->name);
     const char *s;
 
     for (int k = 0; (s = args_each(a, "shape", k)) != NULL; k++)
-        if (!strncmp(s, v->name, n) && s[n] == '=') {
+        if (!strncmp(s, p->name, n) && s[n] == '=') {
             *rank = numbers_in(a, "shape", s + n + 1, 0, ext, JOT_MAX_RANK);
-            if (*rank && v->rank >= 0 && *rank != v->rank)
-                return complain(a, WRONG_USE, "--shape %s: %d extents asked, %d found", s, v->rank,
-                                *rank), false;
-            return *rank > 0;
+            if (!*rank)
+                *code = WRONG_USE;
+            else if (p->rank >= 0 && *rank != p->rank)
+                *code = complain(a, WRONG_USE, "--shape %s: %d extents asked, %d found", s, p->rank,
+                                 *rank);
+            else if (args_has(a, "batch"))
+                *code = complain(a, WRONG_USE, "--shape %s: it says the batch; no --batch beside "
+                                 "it", s);
+            return !*code;
         }
-    for (int d = 0; d < v->rank; d++) {
-        ext[d] = v->shape[d] < 0 && d == 0 ? batch ? batch : 1 : v->shape[d];
+    return false;
+}
+
+/* The extents of an input: what the model says, --shape, the batch, the file that --input names;
+ * the first one is 1 otherwise, or `first`. False: *code set after a message, or, where m->look
+ * says that they may, some stay open. */
+static bool
+onnx_shape(Model *m, const Args *a, int k, int64_t first, int64_t *ext, int *rank, int *code)
+{
+    const Place *p = &m->place[k];
+    jot_Var given;
+
+    if (onnx_asked(a, p, ext, rank, code))
+        return true;
+    bool file = !*code && value_given(a, m->c, p->name, m->nin == 1, &given, code);
+    if (*code)
+        return false;
+    *rank = p->rank < 0 && file ? jot_rank(given) : p->rank;
+    for (int d = 0; d < *rank; d++) {
+        int at = file ? d - *rank + jot_rank(given) : -1;
+        ext[d] = p->rank < 0 ? -1 : p->shape[d];
+        if (ext[d] < 0 && d == 0 && first)
+            ext[d] = first;
+        else if (ext[d] < 0 && file)
+            ext[d] = at >= 0 ? jot_extent(given, at) : 1;
+        else if (ext[d] < 0 && d == 0)
+            ext[d] = 1;
         if (ext[d] < 0) {
-            complain(a, WRONG_USE, "input %s: its extent %d%s%s is open: --shape %s=... says all "
-                     "of them", v->name, d, *v->symbols[d] ? ", " : "", v->symbols[d], v->name);
-            return false;
+            snprintf(m->open, sizeof m->open, "input %s: its extent %d%s%s is open: --shape %s=... "
+                     "says all of them", p->name, d, *p->symbols[d] ? ", " : "", p->symbols[d],
+                     p->name);
+            break;
         }
     }
-    *rank = v->rank;
-    if (*rank >= 0)
-        return true;
-    complain(a, WRONG_USE, "input %s has no shape: --shape %s=...", v->name, v->name);
-    return false;
+    if (*rank < 0)
+        snprintf(m->open, sizeof m->open, "input %s has no shape: --shape %s=...", p->name,
+                 p->name);
+    if (*m->open && !m->look)
+        *code = complain(a, WRONG_USE, "%s", m->open);
+    return !*m->open;
 }
 
 static void
@@ -73,39 +107,68 @@ onnx_weights(Model *m, OnnxOwn *own)
     free(w);
 }
 
+/* What the file says of inputs and outputs, of which there is room for this many. */
+static bool
+onnx_places(Model *m, OnnxOwn *own)
+{
+    jot_OnnxValue v[PLACES];
+
+    m->nin = jot_onnx_inputs(own->model, NULL, 0), m->nout = jot_onnx_outputs(own->model, NULL, 0);
+    if (m->nin > PLACES || m->nout > PLACES)
+        return false;
+    for (int k = 0; k < m->nin + m->nout; k++) {
+        if (!k)
+            jot_onnx_inputs(own->model, v, PLACES);
+        if (k == m->nin)
+            jot_onnx_outputs(own->model, v, PLACES);
+        const jot_OnnxValue *one = &v[k < m->nin ? k : k - m->nin];
+        own->place[k] = (Place){one->name, one->dtype, one->rank, one->shape, one->symbols};
+        *(k < m->nin ? &own->input[k] : &own->output[k - m->nin]) = one->name;
+    }
+    m->place = own->place;
+    m->input_names = jot_strs(m->nin, own->input);
+    m->output_names = jot_strs(m->nout, own->output);
+    return true;
+}
+
+/* Does each --shape name an input? */
+static bool
+onnx_shapes_known(const Model *m, const Args *a, int *code)
+{
+    const char *s;
+
+    for (int k = 0; (s = args_each(a, "shape", k)) != NULL && !*code; k++)
+        if (model_find(m->input_names, s, strcspn(s, "=")) < 0)
+            *code = complain(a, WRONG_USE, "--shape %s: there is no input of that name: jot info "
+                             "has them", s);
+    return !*code;
+}
+
+/* --batch binds first extents that are open. Where one is not, the model is built for the batch
+ * that it has, and jot_vmap makes another of it. */
 static bool
 onnx_built(Model *m, const Args *a, OnnxOwn *own, int64_t batch, int *code)
 {
-    jot_OnnxValue v[PLACES];
-    jot_Var *in = m->room, *out = in + PLACES;
-    int nin = jot_onnx_inputs(own->model, v, PLACES);
-    int nout = jot_onnx_outputs(own->model, NULL, 0), rank;
-    int64_t ext[JOT_MAX_RANK];
+    int64_t ext[JOT_MAX_RANK], fixed = 0;
+    int rank;
 
-    if (nin > PLACES || nout > PLACES) {
-        *code = complain(a, FAILED, "%d inputs and %d outputs; %d are taken", nin, nout, PLACES);
+    if (!onnx_shapes_known(m, a, code))
+        return false;
+    for (int k = 0; batch && k < m->nin; k++)
+        if (!fixed && m->place[k].rank > 0 && m->place[k].shape[0] >= 0)
+            fixed = m->place[k].shape[0];
+    for (int k = 0; k < m->nin; k++) {
+        if (!onnx_shape(m, a, k, fixed ? fixed : batch, ext, &rank, code))
+            return !*code;
+        own->in[k] = jot_array(m->c, m->place[k].dtype, jot_ints(rank, ext), NULL);
+    }
+    if (!jot_onnx_build(own->model, jot_vars(m->nin, own->in), own->out)) {
+        *code = complain_of(a, m->c);
         return false;
     }
-    for (int k = 0; k < nin; k++) {
-        if (!onnx_shape(a, &v[k], batch, ext, &rank)) {
-            *code = WRONG_USE;
-            return false;
-        }
-        own->input[k] = v[k].name;
-        in[k] = jot_array(m->c, v[k].dtype, jot_ints(rank, ext), NULL);
-    }
-    jot_onnx_outputs(own->model, v, nout);
-    for (int k = 0; k < nout; k++)
-        own->output[k] = v[k].name;
-    m->inputs = jot_vars(nin, in);
-    m->outputs = jot_vars(nout, out);
-    m->input_names = jot_strs(nin, own->input);
-    m->output_names = jot_strs(nout, own->output);
-    onnx_weights(m, own);
-    if (jot_onnx_build(own->model, m->inputs, out))
-        return true;
-    *code = complain_of(a, m->c);
-    return false;
+    m->inputs = jot_vars(m->nin, own->in);
+    m->outputs = jot_vars(m->nout, own->out);
+    return !fixed || model_batch(m, a, batch, code);
 }
 
 static bool
@@ -122,6 +185,12 @@ onnx_open(Model *m, const Args *a, const char *path, int64_t batch, int *code)
         *code = complain_of(a, m->c);
         return false;
     }
+    if (!onnx_places(m, own)) {
+        *code = complain(a, FAILED, "%d inputs and %d outputs; %d are taken", m->nin, m->nout,
+                         PLACES);
+        return false;
+    }
+    onnx_weights(m, own);
     return onnx_built(m, a, own, batch, code);
 }
 

@@ -71,7 +71,8 @@ command_run(const Args *a)
 
 typedef struct { double most, at, got, want; int64_t beyond, nan; } Difference;
 
-/* By how much y is off, relative to the larger of |want| and the greatest |want| / 1000. */
+/* By how much y is off, relative to |want| and a hundredth of the greatest |want|: within 1e-4 is
+ * 1e-4 of the element and 1e-6 of the greatest, some roundings of f32. */
 static void
 compare(const double *got, const double *want, int64_t n, double tolerance, Difference *d)
 {
@@ -82,7 +83,7 @@ compare(const double *got, const double *want, int64_t n, double tolerance, Diff
         size = fabs(want[i]) > size && isfinite(want[i]) ? fabs(want[i]) : size;
     for (int64_t i = 0; i < n; i++) {
         double off = got[i] == want[i] || (isnan(got[i]) && isnan(want[i])) ? 0
-                   : fabs(got[i] - want[i]) / fmax(fabs(want[i]), size / 1000);
+                   : fabs(got[i] - want[i]) / (fabs(want[i]) + size / 100);
         if (isnan(off) || isinf(off))
             off = INFINITY;
         d->beyond += off > tolerance;

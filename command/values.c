@@ -143,30 +143,30 @@ static bool
 is_decoded(const char *path)
 {
     static const char *const ends[] = {".png", ".jpg", ".jpeg", ".wav", ".gz", ".idx", "-ubyte"};
-    size_t n = strlen(path);
 
     for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
-        if (n > strlen(ends[k]) && !strcmp(path + n - strlen(ends[k]), ends[k]))
+        if (ends_with(path, ends[k]))
             return true;
     return false;
+}
+
+/* A tensor that lies in a file as it is. */
+static jot_Var
+value_stored(const Args *a, jot_Ctx *c, const char *path)
+{
+#ifdef JOT_COMMAND_ONNX
+    if (ends_with(path, ".pb"))
+        return value_of_onnx(c, path);
+#endif
+    return value_tensor(a, c, path);
 }
 
 jot_Var
 value_read(const Args *a, jot_Ctx *c, const char *path, jot_Var like)
 {
-    size_t n = strlen(path);
     char found[300], asked[300];
-    jot_Var v;
+    jot_Var v = is_decoded(path) ? value_decoded(a, c, path, like) : value_stored(a, c, path);
 
-#ifdef JOT_COMMAND_ONNX
-    if (n > 3 && !strcmp(path + n - 3, ".pb"))
-        v = value_of_onnx(c, path);
-    else
-#endif
-    if (n && is_decoded(path))
-        v = value_decoded(a, c, path, like);
-    else
-        v = value_tensor(a, c, path);
     if (!jot_ok(v)) {
         if (jot_error(c))
             complain_of(a, c);
@@ -201,6 +201,19 @@ file_for(const Args *a, const char *option, const char *name, bool only)
         else if (only && !strchr(s, '='))
             return s;
     return NULL;
+}
+
+bool
+value_given(const Args *a, jot_Ctx *c, const char *name, bool only, jot_Var *v, int *code)
+{
+    const char *path = file_for(a, "input", name, only);
+
+    if (!path || is_decoded(path))
+        return false;
+    *v = value_stored(a, c, path);
+    if (!jot_ok(*v))
+        *code = jot_error(c) ? complain_of(a, c) : WRONG_FILE;
+    return jot_ok(*v);
 }
 
 /* Does each NAME=FILE name one of these? */
@@ -324,7 +337,7 @@ values_write(const Values *v, const Args *a, Model *m)
         snprintf(named.name, sizeof named.name, "%.120s", m->output_names.v[k]);
         named.var = jot_array(m->c, jot_dtype(y), jot_shape(y), v->out[k].data);
         if (!jot_file_write(m->c, path, &named, 1, NULL))
-            return complain_of(a, m->c);
+            return complain_writing(a, m->c);
     }
     return DONE_WELL;
 }

@@ -174,7 +174,7 @@ out_create(IoOut *o, const char *path, mode_t mode)
             break;
     }
     if (o->fd < 0)
-        jot_raise(o->ctx, JOT_EIO, "%s: %s", o->temporary, strerror(errno));
+        jot_raise(o->ctx, JOT_EIO, "%s: not written: %s", o->path, strerror(errno));
     return o->fd >= 0;
 }
 

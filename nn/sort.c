@@ -155,7 +155,7 @@ sort_rows(jot_Var x, int64_t first, bool descending)
     jot_Var out[5];
     jot_Ints shape = JOT_SHAPE(jot_extent(x, 0), first);
     jot_CodeScalar scalars[4] = {{"down", descending}, {"rows", (double)jot_extent(x, 0)},
-                                 {"n", (double)jot_extent(x, 1)}, {"first", (double)first}};
+                                 {"extent", (double)jot_extent(x, 1)}, {"first", (double)first}};
     jot_CodeOut outs[5] = {{"y", JOT_I64, {0, NULL}, NULL},
                            {"key_a", JOT_U32, {0, NULL}, NULL}, {"key_b", JOT_U32, {0, NULL}, NULL},
                            {"place_a", JOT_U32, {0, NULL}, NULL},

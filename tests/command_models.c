@@ -96,6 +96,19 @@ photo(void)
     write_one("photo_class.npy", "", jot_softmax(lenet(&m, jot_unsqueeze(x, 0)), 1));
 }
 
+/* Outputs 2, 0, 1, and what is near them and not so near. */
+static void
+sums(void)
+{
+    static const float in[] = {1, 0, 0.5f}, near[] = {2, 1e-6f, 1}, far[] = {2, 4e-6f, 1};
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3), in);
+
+    jot_save(c, JOT_VARS(x), JOT_VARS(jot_add(x, x)), in_folder("sum.jot"));
+    write_one("sum_in.npy", "", x);
+    write_one("near.npy", "", jot_array(c, JOT_F32, JOT_SHAPE(3), near));
+    write_one("far.npy", "", jot_array(c, JOT_F32, JOT_SHAPE(3), far));
+}
+
 /* A map in the user's own C. */
 static void
 code(void)
@@ -104,6 +117,7 @@ code(void)
 
     jot_save(c, JOT_VARS(x), JOT_VARS(jot_code_map("a + 1", JOT_VARS(x), JOT_F32, NULL)),
              in_folder("code.jot"));
+    jot_save(c, JOT_VARS(x), JOT_VARS(jot_argsort(x, 0, false)), in_folder("sort.jot"));
 }
 
 /* A model of ONNX whose batch is open, where the command reads such. */
@@ -128,6 +142,7 @@ main(int argc, char **argv)
     c = jot_open(&config);
     networks();
     photo();
+    sums();
     code();
     onnx();
     if (jot_error(c))

@@ -103,11 +103,14 @@ json 'check lenet.jot --input image.npy --against wrong.npy --json' 'not j["same
 expect 2 'input image, f32 (1, 1, 28, 28), is not given: --input image=FILE' run lenet.jot
 expect 2 'there is no picture; the names are' run lenet.jot --input picture=image.npy
 expect 2 'there is no clas; the names are' run lenet.jot --input image.npy --output clas=x.npy
+expect 2 'format safetensors, npy, npz or gguf asked' run lenet.jot --input image.npy --output o.txt
+expect 0 'is as asked: within 4.99' check sum.jot --input sum_in.npy --against near.npy
+expect 1 'differs: 1 of 3' check sum.jot --input sum_in.npy --against far.npy
 expect 2 'against what? --against NAME=FILE' check lenet.jot --input image.npy
 expect 3 'class.npy is f32 (1, 10); f32 (1, 1, 28, 28) asked' run lenet.jot --input class.npy
 expect 3 'none.npy: No such file' run lenet.jot --input none.npy
 expect 3 'two.safetensors has no tensor picture' run lenet.jot --input two.safetensors:picture
-expect 3 'no/x.npy' run lenet.jot --input image.npy --output no/x.npy
+expect 3 'run: no/x.npy: not written: No such file' run lenet.jot --input image.npy --output no/x.npy
 expect 3 'tensors without a graph: jot_save writes models' run image.npy
 expect 4 'no backend\|backend' run lenet.jot --input image.npy --backend none
 expect 0 'loss  f32 ()' run step.jot --input in0=step_images.npy --input in1=step_labels.npy
@@ -129,7 +132,24 @@ if [ -f "$m/model.onnx" ] && ! "$jot" info "$m/model.onnx" 2>&1 | grep -q 'witho
     expect 0 'is as asked' check "$m/model.onnx" --input "$m/test_data_set_0/input_0.pb" \
         --against "$m/test_data_set_0/output_0.pb"
     expect 2 'is not given' run "$m/model.onnx"
+    expect 0 '3, 1, 28, 28' info "$m/model.onnx" --batch 3
+    expect 0 '^ *3 ' bench "$m/model.onnx" --batch 3 --seconds 0.01
+    expect 2 'Input3=1,1,28,28: it says the batch; no --batch' run "$m/model.onnx" --batch 2 --shape Input3=1,1,28,28
     expect 0 'kernels' draw "$m/model.onnx" -o onnx.svg
+    # y = Relu(x), x f32 (n, seq), both open
+    x='\022\022\012\020\010\001\022\014\012\003\022\001n\012\005\022\003seq'
+    printf "\\010\\010\\072\\103\\012\\014\\012\\001x\\022\\001y\\042\\004Relu\\022\\001g\\132\\027\\012\\001x${x}\\142\\027\\012\\001y${x}\\102\\002\\020\\015" >open.onnx
+    expect 0 '  x  *f32 (n, seq)' info open.onnx
+    expect 0 '^1 nodes' info open.onnx
+    expect 0 'are not told: input x: its extent 1, seq is open: --shape x=' info open.onnx
+    expect 0 'x  *f32 (2, 3)' info open.onnx --shape x=2,3
+    json 'info open.onnx --json' 'j["inputs"] == [{"name": "x", "dtype": "f32", "shape": ["n", "seq"]}] and j["operators"] == {"Relu": 1} and "memory" not in j'
+    expect 0 'y  f32 (1, 10)' run open.onnx --input wrong.npy
+    expect 0 'y is as asked' check open.onnx --input wrong.npy --against wrong.npy
+    expect 2 '--shape z=2,3: there is no input of that name' run open.onnx --shape z=2,3
+    expect 2 'extent 1, seq is open' bench open.onnx --batch 2
+    is "$(grep -c examples/s said)" 0 "tables of nothing"
+    expect 3 'none.npy: No such file' run open.onnx --input none.npy
 else
     echo "skipped: ONNX: no model here, or a build without it"; skipped=$((skipped + 1))
 fi
@@ -137,6 +157,13 @@ fi
 # ---- bench
 expect 0 'examples/s' bench lenet.jot --batch 1,2 --threads 1 --seconds 0.05
 is "$(grep -c '^ *[12]  *1 ' said)" 2 "settings timed"
+expect 0 'ms a run, the mean of 20; ' bench lenet.jot --seconds 0.05 --threads 2
+is "$(grep -c '^ *1  *2 ' said)" 1 "threads asked"
+JOT_THREADS=3 expect 0 '^ *1  *3 ' bench lenet.jot --seconds 0.01
+expect 0 '^ *1  *1 ' bench lenet.jot --seconds 0.01 --backend interp
+expect 2 'it was saved for' bench step.jot --batch 8
+is "$(grep -c examples/s said)" 0 "tables of nothing"
+json 'bench lenet.jot --seconds 0.3 --json' 'j["settings"][0]["threads"] >= 1 and j["settings"][0]["kernel_seconds"] < 2 * j["settings"][0]["seconds"] and j["settings"][0]["kernel_runs"] >= 20'
 json 'bench lenet.jot --batch 2 --seconds 0.05 --roofline roof.svg --json' 'j["settings"][0]["batch"] == 2 and 0 < j["settings"][0]["seconds_least"] <= j["settings"][0]["seconds"] and len(j["settings"][0]["worst"]) > 1'
 is "$(grep -c '</svg>' roof.svg)" 1 "a roofline"
 
@@ -164,16 +191,19 @@ if cc -std=c99 -w try.c -o try -lm 2>said; then
 else
     failed=$((failed + 1)); echo "the exported network does not compile"; head -5 said
 fi
+expect 0 'sort.c' export sort.jot --trust-code -o sort.c
+is "$(cc -std=c99 -Wall -Wextra -c sort.c -o sort.o 2>&1 | grep -c warning)" 0 "warnings of an exported sort"
 expect 2 'where to? -o FILE.c' export lenet.jot
 expect 3 'no/net.c' export lenet.jot -o no/net.c
-expect 4 'name' export lenet.jot -o x.c --name 9lives
+expect 2 'an identifier of C' export lenet.jot -o x.c --name 9lives
+expect 2 'is taken' export lenet.jot -o x.c --name float
 expect 0 'l.npz: 10 tensors out of safetensors' convert lenet.jot l.npz
 expect 0 'l.gguf: 10 tensors out of npz' convert l.npz l.gguf
 expect 0 'gguf, 10 tensors of 246824 bytes' info l.gguf
 expect 0 'h.safetensors: 10 tensors' convert l.gguf h.safetensors --dtype f16
 expect 0 'safetensors, 10 tensors of 123412 bytes' info h.safetensors
 expect 2 '--dtype: f16, bf16, f32 or f64 asked' convert l.npz x.npz --dtype i8
-expect 4 'format safetensors, npy, npz or gguf asked' convert l.npz x.doc
+expect 2 'format safetensors, npy, npz or gguf asked' convert l.npz x.doc
 expect 3 'text.jot' convert text.jot x.npz
 
 # ---- draw
@@ -182,6 +212,8 @@ expect 0 'laid out by levels' draw lenet.jot -o l.svg --levels
 expect 0 'kernels' draw lenet.jot -o g.svg --graph
 json 'draw step.jot -o s.html --json' 'j["nodes"] > 150 and j["kernels"] > 10'
 expect 2 'where to? -o FILE.html or -o FILE.svg' draw lenet.jot
+expect 2 'l.png: a file ending in .html or .svg asked' draw lenet.jot -o l.png
+is "$(ls | grep -c l.png)" 0 "files of an unknown ending"
 expect 3 'no/l.html: it cannot be written' draw lenet.jot -o no/l.html
 expect 4 'interp has no kernels to draw' draw lenet.jot -o i.html --backend interp
 if command -v xmllint >/dev/null; then
