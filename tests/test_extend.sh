@@ -10,7 +10,7 @@ close() { echo "$passed passed, $failed failed, $skipped skipped"; [ $failed = 0
 command -v patch >/dev/null || { echo "skipped: no patch here"; skipped=1; close; }
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
-cp -r Makefile ./*.[ch] prelude target ops nn expr data io fuse ccode plan backends tests examples tools "$dir" || exit 1
+cp -r Makefile ./*.[ch] prelude target ops nn expr data io onnx save command fuse ccode plan backends tests examples tools "$dir" || exit 1
 
 awk -v out="$dir" '
     /^## / { section = tolower(substr($0, 4)); gsub(/[^a-z]/, "_", section) }
