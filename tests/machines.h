@@ -62,7 +62,6 @@ open_machine(const Posed *m)
 
     config.backend = "interp";
     config.cache_dir = "";
-    config.one_size = 1; /* texts of a program whatever came before */
     c = jot_open(&config);
 
     CHECK(c && !jot_error(c), "%s: %s", m->label, jot_message(c));

@@ -156,7 +156,7 @@ open_backend(const char *backend, GuardedHeap *heap, int deterministic)
 
     config.backend = backend;
     config.cache_dir = "";
-    config.threads = config.give_back = 1;
+    config.threads = config.give_back = config.open_sizes = 1;
     config.deterministic = deterministic;
     if (heap) {
         config.hooks.realloc = guarded_realloc;
