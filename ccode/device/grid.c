@@ -5,10 +5,11 @@
  *     %1: i:1g j:1g | k              a nest of items: sums of their own, neighbours along j
  *     !0: i:1g j:1g
  *
- * Stages come as in the plain schedule, by level. A reduction's free axes are the grid; a stage
- * joins the nest before it if its grid is the same, a store in a nest of teams also if it has more
- * axes, which the items share. Else a nest of its own begins, another launch, and what it reads of
- * earlier ones lies in scratch memory. So every reduction ends in registers.
+ * A reduction's free axes are the grid. Stages whose operands are there join the nest at hand if
+ * its grid is theirs, a store a nest of teams also if it has more axes, which the items share. Else
+ * another nest begins, a launch, with the stage behind which the fewest are left that could have
+ * been in its nest; what it reads of earlier ones lies in scratch memory. So every reduction ends in
+ * registers, and rows that several sums need are read by one group.
  *
  * Large nests of items without sums take 16 bytes at a time where what they touch lies side by
  * side:

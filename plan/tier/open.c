@@ -17,6 +17,8 @@
  * it: that a kernel is right for a shape does not depend on what else it was compiled for. A number
  * that changes later widens the pattern; who has the narrower kernel keeps it.
  *
+ * Where jot_Config.open_sizes asks for it.
+ *
  *   requires  marked texts      keeps  what is computed      breaks  nothing
  * Read before: plan/text.c, ccode/emit/any.c. After: plan/kernel.c. */
 #include "plan/parts.h"
