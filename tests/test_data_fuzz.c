@@ -73,27 +73,9 @@ fuzz_one(const uint8_t *p, size_t n)
     fuzz_text(p, n);
 }
 
-#ifdef JOT_LIBFUZZER
-int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-int
-LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
-{
-    fuzz_one(p, n);
-    if (test_failed)
-        abort();
-    return 0;
-}
-#else
-static uint64_t state;
+#include "tests/fuzz_one.h"
 
-static uint64_t
-draw(uint64_t below)
-{
-    state ^= state << 13;
-    state ^= state >> 7;
-    state ^= state << 17;
-    return below ? (state >> 11) % below : 0;
-}
+#ifndef JOT_LIBFUZZER
 
 /* A whole file of a drawn kind. */
 static void

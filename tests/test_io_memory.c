@@ -6,58 +6,10 @@
  * Guards: io/file.c io/take.c io/write.c io/safetensors.c io/npy.c io/zip.c io/gguf.c io/pickle.c
  * io/torch.c io/checkpoint.c */
 #include <dirent.h>
-#include <errno.h>
 #include "tests/io_files.h"
 
 #if defined(__GLIBC__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-extern void *__libc_malloc(size_t n);
-extern void *__libc_calloc(size_t n, size_t size);
-extern void *__libc_realloc(void *p, size_t n);
-extern void __libc_free(void *p);
-
-static bool counting;
-static long countdown, live; /* refused at 0; blocks */
-
-static bool
-refused(void)
-{
-    if (counting && --countdown == 0) {
-        errno = ENOMEM;
-        return true;
-    }
-    return false;
-}
-
-void *
-malloc(size_t n)
-{
-    void *p = refused() ? NULL : __libc_malloc(n);
-    live += counting && p;
-    return p;
-}
-
-void *
-calloc(size_t n, size_t size)
-{
-    void *p = refused() ? NULL : __libc_calloc(n, size);
-    live += counting && p;
-    return p;
-}
-
-void *
-realloc(void *old, size_t n)
-{
-    void *p = refused() ? NULL : __libc_realloc(old, n);
-    live += counting && p && !old;
-    return p;
-}
-
-void
-free(void *p)
-{
-    live -= counting && p;
-    __libc_free(p);
-}
+#include "tests/refused_malloc.h"
 
 /* The context's memory, which it may keep. */
 static void *
