@@ -273,26 +273,44 @@ look(const Args *a, jot_Ctx *c, Log *log, Drawing *w)
     return code;
 }
 
+/* Beside its place, then there: a picture that is there already stays where this one fails. */
+static int
+write_picture(const Args *a, const Drawing *w, const char *out)
+{
+    size_t room = strlen(out) + sizeof ".part";
+    char *beside = malloc(room);
+    FILE *f;
+    bool whole;
+
+    if (!beside)
+        return complain(a, FAILED, "no memory for the picture");
+    snprintf(beside, room, "%s.part", out);
+    f = fopen(beside, "w");
+    if (f && ends_with(out, ".svg"))
+        picture_svg(args_has(a, "graph") ? &w->graph : &w->steps, f, "picture");
+    else if (f)
+        write_page(w, a->file[0], f);
+    whole = f && !(ferror(f) | fclose(f)) && !rename(beside, out);
+    if (f && !whole)
+        remove(beside);
+    free(beside);
+    return whole ? DONE_WELL
+                 : complain(a, WRONG_FILE, f ? "%s: not all of it could be written"
+                                             : "%s: it cannot be written", out);
+}
+
 static int
 draw_file(const Args *a, Drawing *w, const char *out)
 {
-    bool svg = ends_with(out, ".svg"), dot = !args_has(a, "levels");
-    FILE *f;
+    bool dot = !args_has(a, "levels");
+    int code;
 
     if (!draw_graph(w) || !draw_steps(w) || !picture_layout(&w->graph, dot)
         || !picture_layout(&w->steps, dot))
         return complain(a, FAILED, "no memory for the picture");
-    f = fopen(out, "w");
-    if (!f)
-        return complain(a, WRONG_FILE, "%s: it cannot be written", out);
-    if (svg)
-        picture_svg(args_has(a, "graph") ? &w->graph : &w->steps, f, "picture");
-    else
-        write_page(w, a->file[0], f);
-    if (ferror(f) | fclose(f)) {
-        remove(out);
-        return complain(a, WRONG_FILE, "%s: not all of it could be written", out);
-    }
+    code = write_picture(a, w, out);
+    if (code)
+        return code;
     if (a->json) {
         cJSON *o = cJSON_CreateObject();
         cJSON_AddStringToObject(o, "file", out);

@@ -215,6 +215,10 @@ expect 2 'where to? -o FILE.html or -o FILE.svg' draw lenet.jot
 expect 2 'l.png: a file ending in .html or .svg asked' draw lenet.jot -o l.png
 is "$(ls | grep -c l.png)" 0 "files of an unknown ending"
 expect 3 'no/l.html: it cannot be written' draw lenet.jot -o no/l.html
+echo old >kept.svg
+ln -s /dev/full kept.svg.part
+expect 3 'kept.svg: not all of it could be written' draw lenet.jot -o kept.svg
+is "$(cat kept.svg* 2>&1)" old 'the picture before one that failed'
 expect 4 'interp has no kernels to draw' draw lenet.jot -o i.html --backend interp
 if command -v xmllint >/dev/null; then
     for f in l.svg g.svg; do xmllint --noout $f; is $? 0 "$f is XML"; done
