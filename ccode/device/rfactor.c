@@ -1,8 +1,9 @@
 /* ccode/device/rfactor.c - long reductions in two, for a device.
  *
  * Few long sums would leave most of a device idle: such a reduction is split in two, over chunks of
- * its outermost axis and over the chunks. Chunks depend on extents alone, so results do
- * not depend on the device.
+ * its outermost axis and over the chunks, the same axes for chunks of one size, so that such sums
+ * share a nest; or, where a work-group sums rows for another, over each row and over the rows. All
+ * depends on extents alone, so results do not depend on the device.
  *
  *     %1: | k                   ->   %1': ko:1g | ki:1t      k = 4096 ko + ki
  *                                    %1:  | ko:1t
