@@ -48,7 +48,9 @@ bare() { # board, processor, flags
 story="Once upon a time, there was a little girl named Lily. She loved to play outside in the park."
 speaks() { # the language model, where it is there: the same letters
     [ -r ../shared/models/tinystories/stories260K.bin ] || { skip "Cortex-M: no ../shared/models/tinystories"; return; }
-    ${CC:-cc} -std=c99 -Wall -Wextra -O1 -D_GNU_SOURCE -I. tests/ports_llama.c examples/llama/*.c "$build/libjot.a" -o "$dir/llama" -ldl -lpthread -lm \
+    # shellcheck disable=SC2046
+    ${CC:-cc} -std=c99 -Wall -Wextra -O1 -D_GNU_SOURCE -I. tests/ports_llama.c examples/llama/*.c "$build/libjot.a" \
+        -o "$dir/llama" $(${MAKE:-make} -s data-libs) -ldl -lpthread -lm \
         && "$dir/llama" "$dir" || { lose "the language model is exported"; return; }
     arm="arm-none-eabi-gcc -std=c99 -O2 -Wall -Wextra -Wpedantic -Werror -ffreestanding -nostdlib -mcpu=cortex-m7 -mthumb -mfpu=fpv5-sp-d16 -mfloat-abi=hard"
     $arm -c "$dir/llama.c" -o "$dir/llama.o" && $arm -I. -I"$dir" tests/ports_llama_bare.c "$dir/llama.o" -T tests/ports_bare.ld -o "$dir/llama.elf" -lgcc \
