@@ -306,7 +306,8 @@ form_part(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form, int body)
 
     for (k = 0; k < n; k++)
         root[k] = result[k].node;
-    ok = !n || (jot_graph_order(ctx, root, (uint32_t)n, true, &list)
+    /* what stands on no hole may be outside as well, and have elements there */
+    ok = !n || (jot_graph_order(ctx, root, (uint32_t)n, false, &list)
                 && ((to = jot_mem_new(&ctx->mem, list.n, sizeof *to)) != NULL
                     || jot_fail_memory(ctx, s->name))
                 && form_copy(ctx, &list, to)
