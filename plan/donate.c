@@ -148,12 +148,9 @@ jot_donate_wishes(Make *m, uint32_t group)
 static uint32_t
 donate_buf(const Make *m, const BuildArgs *args, uint32_t pos)
 {
-    uint32_t b;
+    uint32_t most = args->bufs.n < 255 ? args->bufs.n : 255;
 
-    for (b = 1; b <= args->bufs.n && b < 256; b++)
-        if (args->bufs.v[b - 1] == m->s->list.v[pos])
-            return b;
-    return 0;
+    return jot_find_u32(args->bufs.v, most, m->s->list.v[pos]);
 }
 
 JOT_FN void

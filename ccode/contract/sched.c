@@ -62,11 +62,7 @@ jot_contract_cond(const Kernel *k, Ix cond)
 JOT_FN bool
 jot_contract_left_out(const ContractMake *m, Ix cond)
 {
-    const Value *v = &m->k->values.v[m->c.reduce];
-    for (int i = 0; i < v->ncond; i++)
-        if (m->k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
-            return true;
-    return false;
+    return jot_kernel_asks(m->k, &m->k->values.v[m->c.reduce], cond);
 }
 
 /* A bound that holds anyway, or that the buffer's own halo makes good. */

@@ -152,15 +152,6 @@ square_rows(Square *q)
     return most > 0;
 }
 
-static bool
-square_listed(const Square *q, uint32_t value)
-{
-    for (int i = 0; i < q->nloads; i++)
-        if (q->load[i] == value)
-            return true;
-    return false;
-}
-
 /* The loads that are turned: as many as the group's memory holds. */
 static bool
 square_loads(Square *q)
@@ -173,7 +164,7 @@ square_loads(Square *q)
         for (jot_operands_open(&w, k, k->stores.v[i].value); (n = jot_operands_next(&w)) != 0;) {
             int64_t nbytes = SQUARE_SIDE * (SQUARE_SIDE + 1) *
                              (int64_t)jot_dtype_nbytes((jot_DType)k->values.v[n].dtype);
-            if (square_across(q, n) != q->r.axis || square_listed(q, n) || nbytes > left ||
+            if (square_across(q, n) != q->r.axis || jot_find_u32(q->load, (uint32_t)q->nloads, n) || nbytes > left ||
                 q->nloads == SQUARE_LOADS)
                 continue;
             q->load[q->nloads++] = n;

@@ -163,14 +163,15 @@ jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n, const I
 {
     Ix bound[2];
     int left = jot_ix_bounds(p, at, ext, space, bound);
-    while (left-- > 0) {
-        bool there = false;
-        for (int i = 0; i < n && !there; i++)
-            there = cond[i] == bound[left];
-        if (!there)
-            return false;
-    }
-    return true;
+    while (left > 0 && jot_find_u32(cond, (uint32_t)n, bound[left - 1]))
+        left--;
+    return left == 0;
+}
+
+JOT_FN bool
+jot_kernel_asks(const Kernel *k, const Value *v, Ix cond)
+{
+    return v->ncond && jot_find_u32(&k->ixs.v[v->at + v->nidx], v->ncond, cond);
 }
 
 static bool

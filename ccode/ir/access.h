@@ -52,6 +52,8 @@ JOT_FN int jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *
 /* Are both bounds known, or among the conditions? */
 JOT_FN bool jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n,
                            const Ix *cond);
+/* Is the condition one of a load's, or of a sum's? */
+JOT_FN bool jot_kernel_asks(const Kernel *k, const Value *v, Ix cond);
 /* The dimensions of a load of whose index the condition is a bound: index >= 0, or index < ext; as
  * a mask. */
 JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);

@@ -325,11 +325,8 @@ merge_straightens(Kernel *k, uint32_t buf, int outer, int inner)
 {
     const KBuf *b = &k->bufs.v[buf];
     int most = 0, got = 1;
-    if (!merge_adjacent(b->layout, outer, inner))
+    if (!merge_adjacent(b->layout, outer, inner) || jot_find_u32(k->slots.v, k->slots.n, buf))
         return false;
-    for (uint32_t i = 0; i < k->slots.n; i++)
-        if (k->slots.v[i] == buf)
-            return false;
     for (uint32_t i = 1; i < k->values.n && got; i++)
         if (k->values.v[i].op == VAL_LOAD && k->values.v[i].buf == buf) {
             got = merge_evens(k, &k->values.v[i].at, b, outer, inner);

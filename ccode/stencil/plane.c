@@ -83,12 +83,10 @@ plane_runs_along(const Plane *p, int axis)
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         int64_t stride;
-        bool bent = false;
+        bool bent = jot_find_u32(p->load, (uint32_t)p->nloads, i);
         if (!p->used[i] || v->op != VAL_LOAD)
             continue;
         stride = jot_kernel_stride(p->k, v->buf, v->at, axis);
-        for (int j = 0; j < p->nloads; j++)
-            bent |= p->load[j] == i;
         if (stride != 1 && stride != (bent ? 2 : 0))
             return false;
         if (!bent && (jot_kernel_cond_axes(k, v) & p->bent))

@@ -187,7 +187,8 @@ vmap_input(Vmap *v, NodeId x, NodeId xs, int k, int64_t asked)
 static bool
 vmap_inputs(Vmap *v, jot_Vars x, jot_Vars xs, jot_Ints in, NodeId *from, NodeId *to)
 {
-    int k, j;
+    uint32_t same;
+    int k;
 
     for (k = 0; k < x.n; k++) {
         NodeId id;
@@ -195,9 +196,8 @@ vmap_inputs(Vmap *v, jot_Vars x, jot_Vars xs, jot_Ints in, NodeId *from, NodeId 
         if (!(from[k] = jot_node_at(v->ctx, x, k, "vmap", "x"))
             || !(id = jot_node_at(v->ctx, xs, k, "vmap", "xs")))
             return false;
-        for (j = 0; j < k; j++)
-            if (from[j] == from[k])
-                return jot_fail(v->ctx, JOT_EUSE, "vmap: x[%d] and x[%d] are the same", j, k);
+        if ((same = jot_find_u32(from, (uint32_t)k, from[k])) != 0)
+            return jot_fail(v->ctx, JOT_EUSE, "vmap: x[%u] and x[%d] are the same", same - 1, k);
         if (!(id = vmap_input(v, from[k], id, k, vmap_axis(in, k))))
             return false;
         jot_node_ref(v->ctx, id); /* until the end: nothing else may hold it */
