@@ -376,3 +376,15 @@ jot_sched_verify(const Sched *s, Text *why)
     return complete_ok(s, why) && sharing_ok(s, why) && jot_verify_back(s, why) &&
            jot_verify_bounds(s->k, why) && !s->k->mem->failed;
 }
+
+JOT_FN bool
+jot_sched_settle(Sched *s, Kernel *k, Kernel *was, bool made)
+{
+    if (made && jot_sched_verify(s, NULL)) {
+        jot_kernel_close(was);
+        return true;
+    }
+    jot_sched_close(s);
+    jot_kernel_restore(k, was);
+    return false;
+}
