@@ -45,6 +45,9 @@ JOT_FN uint64_t jot_kernel_axes_open(const Kernel *k); /* whose extents are open
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
 #define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)
 
+/* Does the store go to an element of its own for each point? Whether it accumulates is not asked. */
+JOT_FN bool jot_store_spreads(const Kernel *k, const KStore *store);
+
 /* ---- what is asked ---- */
 
 /* What is to be asked so that 0 <= at < ext, as far as it is not known; how many, at most 2. */

@@ -283,9 +283,8 @@ vmap_call(jot_Ctx *ctx, jot_Vars y, jot_Vars x, jot_Vars xs, const jot_Vmap *how
 
     from = id + y.n;
     to = from + x.n;
-    for (k = 0; ok && k < y.n; k++)
-        ok = (id[k] = jot_node_at(ctx, y, k, "vmap", "y")) != 0;
-    ok = ok && vmap_inputs(&v, x, xs, how->in, from, to) && vmap_run(&v, y, id, x.n, from, to, how)
+    ok = ok && jot_nodes_of(ctx, y, "vmap", "y", id)
+      && vmap_inputs(&v, x, xs, how->in, from, to) && vmap_run(&v, y, id, x.n, from, to, how)
       && jot_vars_of(ctx, y.n, id, ys);
     vmap_close(&v);
     for (k = 0; id && k < x.n && to[k]; k++)
