@@ -48,12 +48,7 @@ jot_save_kind(const char *name)
 static bool
 saving_is_input(const Saving *s, NodeId id)
 {
-    uint32_t k;
-
-    for (k = 0; k < s->in.n; k++)
-        if (s->in.v[k] == id)
-            return true;
-    return false;
+    return jot_find_u32(s->in.v, s->in.n, id) != 0;
 }
 
 static bool
