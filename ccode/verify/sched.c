@@ -271,6 +271,27 @@ place_reached(const Sched *s, const Stage *st, int share)
     return true;
 }
 
+/* Registers are known by the numbers of the copies around them: who reads p's counts the same
+ * copies, so it has no loop over their axes, within p's place, whose steps are no copies. */
+static bool
+copies_reached(const Sched *s, const Stage *p, const Stage *st)
+{
+    int64_t left[SCHED_AXES] = {0};
+    uint64_t copies = 0;
+    for (int i = p->nat; i < p->n; i++)
+        copies |= jot_stage_free(s, p) & (uint64_t)1 << p->loop[i].axis;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        int64_t ext = left[l->axis] ? left[l->axis] : jot_axis_ext(s, l->axis);
+        left[l->axis] = l->step;
+        if (i >= p->nat && (copies >> l->axis & 1) && ext > l->step && l->kind != LOOP_UNROLL
+            && l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES
+            && l->kind != LOOP_TEAM && l->kind != LOOP_MATRIX)
+            return false;
+    }
+    return true;
+}
+
 /* Stage i shares enough loops with what comes before it to see its producers' registers. */
 static bool
 reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
@@ -288,6 +309,9 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
                               "a value from an earlier phase is not in memory that calls share", n);
         if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < p->nat)
             return jot_refuse(why, "a stage stands outside of where what it reads is kept", n);
+        if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE
+            && !copies_reached(s, p, &s->stages.v[n]))
+            return jot_refuse(why, "a stage loops over copies of registers that it reads", n);
         if ((p->acc.kind == PLACE_MEM || p->res.kind == PLACE_MEM) &&
             !place_reached(s, p, alive[in[i]]))
             return jot_refuse(why,
