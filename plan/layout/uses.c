@@ -182,9 +182,12 @@ uses_wishes(UsesWalk *w, const Products *p)
     for (b = 1; b < w->k->bufs.n; b++) {
         Use *u = uses_of_buf(w, b);
 
-        if (!u || !jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish))
+        if (!u || !(p->form == PRODUCTS_SCALED
+                        ? jot_scaled_wish(w->k, &p->scaled, &w->m->ctx->target, b, &wish)
+                        : jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish)))
             continue;
-        u->role = u->write ? ROLE_OUT : jot_operands_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
+        u->role = u->write ? ROLE_OUT
+                : p->form != PRODUCTS_SCALED && jot_operands_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;
