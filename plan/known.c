@@ -27,7 +27,7 @@
 
 enum { KNOWN_BUCKETS = 1024, KNOWN_MOST = 8192 };
 enum { KNOWN_SHORT = 1 << 16,   /* of the first word: the second and third are a serial */
-       KNOWN_LAYOUT = 4 + 3 * LAYOUT_PARTS + 6 * JOT_MAX_RANK }; /* words of one, at most */
+       KNOWN_LAYOUT = 4 + 3 * LAYOUT_PARTS + 4 * JOT_MAX_RANK }; /* words of one, at most */
 
 struct PlanKnowns {
     PlanKnown *bucket[KNOWN_BUCKETS];
@@ -86,7 +86,6 @@ known_put_layout(uint32_t *w, const Layout *l)
     for (i = 0; i < l->rank; i++) {
         w = jot_key_put64(w, (uint64_t)l->halo_lo[i]);
         w = jot_key_put64(w, (uint64_t)l->halo_hi[i]);
-        w = jot_key_put64(w, (uint64_t)l->pad[i]);
     }
     return jot_key_put64(w, l->halo_value.u);
 }

@@ -65,10 +65,6 @@ void fake_ptx_begin(unsigned nitems); /* a group begins: nothing is on its way *
 void fake_ptx_barrier(void);         /* the item comes to a barrier of the group */
 void fake_ptx_end(int item);         /* it is done: nothing may be on its way */
 
-/* The text as g++ takes it: `asm` as calls, arrays of __shared__ as places of the group's
- * memory. */
-void fake_rewrite(FILE *to, const char *text);
-
 /* ---- checks: fake_check.c; without FAKE_CHECK they do nothing ---- */
 
 typedef enum { READ, WRITE, ATOMIC } Access;

@@ -2,10 +2,6 @@
  * elements of a product is as PTX's manual says, so that a wrong register, address or stride gives
  * a wrong result here, too.
  *
- *     asm volatile("OP %0, ..;" : "+f"(x) : "r"(y))   ->   fake_asm("OP ..", fake_at("+f", x), ..)
- *     __shared__ float t[96];                         ->   float (&t)[96] = place in fake_shared
- *     extern __shared__ float t[];                    ->   float *t = what the launch gives
- *
  * What is asynchronous has not happened until it was waited for: copies to a group's memory arrive
  * by cp.async.wait_group (with an odd FAKE_ORDER at once), products of four warps read memory and
  * change their sums by wgmma.wait_group. These must also find that each item said
@@ -17,125 +13,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- the text ----------------------------------------------------------------------------- */
-
-static int
-is_word(char c)
-{
-    return isalnum((unsigned char)c) || c == '_';
-}
-
-static const char *
-skip_string(const char *p)
-{
-    for (p++; *p && *p != '"'; p++)
-        p += *p == '\\' && p[1];
-    return *p ? p + 1 : p;
-}
-
-/* From an opening parenthesis to behind the one that closes it. */
-static const char *
-skip_round(const char *p)
-{
-    int depth = 0;
-
-    do {
-        if (*p == '"')
-            p = skip_string(p) - 1;
-        depth += (*p == '(') - (*p == ')');
-    } while (*p++ && depth);
-    return p;
-}
-
-/* What lies on which line stays there. */
-static void
-keep_lines(FILE *to, const char *from, const char *end)
-{
-    for (; from < end; from++)
-        if (*from == '\n')
-            fputc('\n', to);
-}
-
-/* asm [volatile] ("text" : outs : ins : clobbers) */
-static const char *
-rewrite_asm(FILE *to, const char *p)
-{
-    const char *end, *last = p;
-    int part = 0;
-
-    p = strchr(p, '(');
-    end = skip_round(p) - 1;
-    fputs("fake_asm(", to);
-    for (p++; p < end;) {
-        const char *string = p;
-
-        if (*p == ':') {
-            part++, p++;
-            continue;
-        }
-        if (*p != '"') {
-            p++;
-            continue;
-        }
-        p = skip_string(p);
-        keep_lines(to, last, string);
-        last = string;
-        if (part == 0)
-            fwrite(string, 1, (size_t)(p - string), to), fputc(' ', to);
-        else if (part < 3) {
-            const char *place = p;
-
-            p = skip_round(strchr(p, '('));
-            fprintf(to, ", fake_at(%.*s, %.*s)", (int)(place - string), string, (int)(p - place),
-                    place);
-        }
-    }
-    fputc(')', to);
-    keep_lines(to, last, end);
-    return end + 1;
-}
-
-/* [extern] __shared__ [__align__(16)] TYPE NAME[N]; */
-static const char *
-rewrite_shared(FILE *to, const char *p)
-{
-    const char *name, *open, *end;
-    bool given = !strncmp(p, "extern", 6);
-
-    p = strstr(p, "__shared__") + strlen("__shared__");
-    p += strspn(p, " ");
-    if (!strncmp(p, "__align__", 9))
-        p = skip_round(strchr(p, '('));
-    open = strchr(p, '[');
-    end = strchr(open, ']') + 1;
-    for (name = open; is_word(name[-1]); name--)
-        ;
-    if (given) {
-        fprintf(to, "%.*s*%.*s = (%.*s*)fake_given()", (int)(name - p), p, (int)(open - name), name,
-                (int)(name - p), p);
-        return end;
-    }
-    fprintf(to, "%.*s(&%.*s)%.*s = *(%.*s(*)%.*s)fake_take(sizeof(%.*s) * (unsigned long)(%.*s))",
-            (int)(name - p), p, (int)(open - name), name, (int)(end - open), open, (int)(name - p),
-            p, (int)(end - open), open, (int)(name - p), p, (int)(end - open) - 2, open + 1);
-    return end;
-}
-
-void
-fake_rewrite(FILE *to, const char *text)
-{
-    for (const char *p = text; *p;) {
-        bool begins = p == text || !is_word(p[-1]);
-
-        if (begins && !strncmp(p, "asm", 3) && !is_word(p[3]))
-            p = rewrite_asm(to, p);
-        else if (begins && (!strncmp(p, "__shared__", 10) || !strncmp(p, "extern __shared__", 17)))
-            p = rewrite_shared(to, p);
-        else
-            fputc(*p++, to);
-    }
-}
 
 /* ---- one instruction ---------------------------------------------------------------------- */
 

@@ -118,7 +118,7 @@ make_panels(IrCase *c, int64_t o, int64_t i, int64_t t)
     ir_axes(c, "oit", ext);
     x = IN("x", 3, o, i, t, 0);
     y = OUT("y", 3, o, i, t, 0);
-    CHECK(jot_layout_make(&layout, 3, c->k.bufs.v[y].ext, 4, part, NULL, NULL, NULL), "layout");
+    CHECK(jot_layout_make(&layout, 3, c->k.bufs.v[y].ext, 4, part, NULL, NULL), "layout");
     jot_kernel_layout(&c->k, y, &layout);
     ir_store(c, y, AX(0), AX(1), AX(2), 0, ir_load(c, x, AX(0), AX(1), AX(2), 0));
     for (int64_t n = 0; n < o * i * t; n++)

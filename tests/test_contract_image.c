@@ -207,7 +207,7 @@ test_by_weight_of_images(void)
     for (int d = 0; d < 4; d++)
         last[d].dim = (uint8_t)(d == 0 ? 0 : d == 3 ? 1 : d + 1), last[d].step = 1;
     for (uint32_t b = 1; b <= 2; b++)
-        if (jot_layout_make(&layout, 4, c->k.bufs.v[b].ext, 4, last, NULL, NULL, NULL))
+        if (jot_layout_make(&layout, 4, c->k.bufs.v[b].ext, 4, last, NULL, NULL))
             jot_kernel_layout(&c->k, b, &layout);
     runs(c, &machines[0], 1 << 20, &text, "by weight, channels last");
     CHECK(text.s && strstr(text.s, "; res pa["), "rows are not packed: %s", text.s ? text.s : "");

@@ -8,9 +8,9 @@
 
 /* ---- kernels for schedules by hand alone ---- */
 
-/* y = conv(relu(x * g), w): the product is made in a tile with a halo. hb: rows of the tile. */
+/* y = conv(relu(x * g), w): the product is made in a tile with a halo: an image. */
 static void
-make_prologue(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t hb)
+make_prologue(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h)
 {
     static const char *const name[] = { "n", "o", "h", "w", "i", "p", "q", "hp", "wp", "c" };
     int64_t ext[10];
@@ -26,7 +26,7 @@ make_prologue(IrCase *c, int64_t n, int64_t ci, int64_t o, int64_t h, int64_t hb
     g = IN("g", 1, ci, 0, 0, 0);
     w = IN("wt", 4, o, ci, 3, 3);
     y = OUT("y", 4, n, o, h, h);
-    TMP("XP", 3, hb + 2, h + 2, ci, 0);
+    TMP("XP", 3, h + 2, h + 2, ci, 0);
     xp = ir_ew(c, EW_MAX,
                ir_ew(c, EW_MUL, ir_guarded(c, x, AX(0), AX(9), ISUB(AX(7), IC(1)),
                                            ISUB(AX(8), IC(1))),
@@ -327,7 +327,7 @@ test_conv(void)
     by_hand(&c, CHANNELS_LAST
             "%acc: n o:{2V} h w:4c | p q i w:1u o:{V}u o:1v\n!0: n o:{2V} h w:4c w:1u o:{V}u o:1v",
             "convolution, clamped tails");
-    by_hand(&c, "layout x 0 2 3 1 halo 2:1,1 3:1,1\nlayout y 0 2 3 1 pad 1:{2V}\n"
+    by_hand(&c, "layout x 0 2 3 1 halo 2:1,1 3:1,1\nlayout y 0 1:{2V} 2 3 1\n"
             "layout wt 0:{2V} 2 3 1 0\n"
             "%acc: n o:{2V}d h w:4 | p q i w:1u o:{V}u o:1v\n!0: n o:{2V}d h w:4 w:1u o:{V}u o:1v",
             "convolution, padded tails");
@@ -362,10 +362,8 @@ test_gradients(void)
     ir_end(&c);
     make_by_input(&c, 1, 34, 5, 8);
     by_hand(&c, "layout dy 0 2 3 1 halo 2:1,1 3:1,1\nlayout dx 0 2 3 1\nlayout wt 1:{2V} 2 3 0 1\n"
-            "split h = hh hr:2\nsplit w = ww wr:2\n"
-            "%g: n hh hr:1u wr:1u i:{2V} ww:4 | p:1u q:1u o ww:1u i:{V}u i:1v\n"
-            "!0: n hh hr:1u wr:1u i:{2V} ww:4 ww:1u i:{V}u i:1v",
-                "gradient by input, residue classes");
+            "%g: n h i:{2V} w:4 | p:1u q:1u o w:1u i:{V}u i:1v\n"
+            "!0: n h i:{2V} w:4 w:1u i:{V}u i:1v", "gradient by input, vectors of channels");
     ir_end(&c);
 }
 
@@ -373,9 +371,9 @@ static void
 test_tiles(void)
 {
     IrCase c;
-    make_prologue(&c, 2, 18, 20, 7, 4);
+    make_prologue(&c, 2, 18, 20, 7);
     by_hand(&c, "layout x 0 2 3 1 halo 2:1,1 3:1,1\nlayout y 0 2 3 1\nlayout wt 0:{2V} 2 3 1 0\n"
-            "%xp: n h:4 hp@h:6 hp wp c:{V} c:1v; res XP[hp - h/4*4, wp, c]\n"
+            "%xp: n hp wp c:{V} c:1v; res XP[hp, wp, c]\n"
             "%acc: n h:4 o:{2V} h w:4 | p q i w:1u o:{V}u o:1v\n"
             "!0: n h:4 o:{2V} h w:4 w:1u o:{V}u o:1v",
             "convolution with a prologue tile");

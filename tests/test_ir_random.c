@@ -50,10 +50,10 @@ test_layouts(void)
     CHECK(jot_layout_rowmajor(&l, 3, ext) && jot_layout_is_rowmajor(&l) && l.nelem == 210,
           "row-major");
     check_layout(&l, "row-major");
-    CHECK(jot_layout_make(&l, 3, ext, 4, panel, NULL, NULL, NULL) && l.nelem == 252,
+    CHECK(jot_layout_make(&l, 3, ext, 4, panel, NULL, NULL) && l.nelem == 252,
           "panels: %lld", (long long)l.nelem);
     check_layout(&l, "panels");
-    CHECK(!jot_layout_make(&l, 3, ext, 3, bad, NULL, NULL, NULL), "a dimension is not covered");
+    CHECK(!jot_layout_make(&l, 3, ext, 3, bad, NULL, NULL), "a dimension is not covered");
     CHECK(jot_layout_rowmajor(&l, 2, empty) && l.nelem == 0, "empty");
     CHECK(jot_layout_rowmajor(&l, 0, NULL) && l.nelem == 1, "a scalar");
     for (uint64_t seed = 0; seed < 60; seed++)

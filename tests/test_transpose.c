@@ -36,7 +36,7 @@ make_turned(IrCase *c, const Transposed *t)
     if (t->panel)
         part[1].step = t->panel;
     CHECK(jot_layout_make(&layout, 3, ext, t->panel ? 4 : 3, part, t->halo ? side : NULL,
-                          t->halo ? side : NULL, NULL), "%s: layout", t->what);
+                          t->halo ? side : NULL), "%s: layout", t->what);
     jot_kernel_layout(&c->k, y, &layout);
     v = t->from == 1 ? ir_load(c, x, AX(2), AX(0), AX(1), 0)
         : t->from == 2 ? ir_load(c, x, AX(0), IDIV(AX(2), 4), AX(1), IMOD(AX(2), 4))

@@ -187,11 +187,9 @@ jot_contract_find(const Kernel *k, uint32_t value, Contract *c)
 JOT_FN bool
 jot_contract_only(const Kernel *k, Contract *c)
 {
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    bool *used = jot_kernel_used_new(k), ok = used != NULL;
     int sums = 0;
     c->reduce = 0;
-    if (ok)
-        jot_kernel_used(k, used);
     for (uint32_t i = 1; ok && i < k->values.n; i++) {
         int op = used[i] ? k->values.v[i].op : VAL_POISON;
         ok = op != VAL_AT && op != VAL_TABLE;
@@ -357,5 +355,5 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
             if (k->stores.v[i].buf == buf)
                 wish_rows(&w, k, c, k->stores.v[i].at, b->rank, true);
     }
-    return w.n && jot_layout_make(layout, b->rank, b->ext, w.n, w.part, w.lo, w.hi, NULL);
+    return w.n && jot_layout_make(layout, b->rank, b->ext, w.n, w.part, w.lo, w.hi);
 }

@@ -122,12 +122,11 @@ epilogue_sums(const Kernel *k, const bool *used, Epilogue *r, Contract *c)
 JOT_FN bool
 jot_epilogue_find(const Kernel *k, Epilogue *r, Contract *c)
 {
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok;
+    bool *used = jot_kernel_used_new(k), ok;
 
     memset(r, 0, sizeof *r);
     if (!used)
         return false;
-    jot_kernel_used(k, used);
     ok = epilogue_sums(k, used, r, c) && epilogue_stores(k, r);
     for (uint32_t i = r->sum + 1; ok && i < k->values.n; i++) {
         uint32_t x, m;

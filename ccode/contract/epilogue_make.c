@@ -157,7 +157,7 @@ stage_axis(const Sched *s, int axis)
 {
     for (uint32_t i = 0; i < s->defs.n; i++)
         for (int j = 0; j < s->defs.v[i].n; j++)
-            if (!s->defs.v[i].split && s->defs.v[i].of[j] == axis)
+            if (s->defs.v[i].of[j] == axis)
                 return s->defs.v[i].axis;
     return axis;
 }

@@ -45,6 +45,31 @@ dim_of_axis(const ContractMake *m, Dims *d, int n, int axis)
         jot_dims_add(d, at, left);
 }
 
+/* Dimensions of blocks of the axis, and within one: which of them, and where in it. */
+static void
+dim_of_blocks(const ContractMake *m, Dims *d, int n, int axis, int64_t block)
+{
+    IxPool *ix = m->k->ix;
+    int64_t left = left_in(m, n, axis);
+    Ix at = jot_ix_axis(ix, axis);
+    if (left < jot_axis_ext(m->s, axis))
+        at = jot_ix_mod(ix, at, jot_ix_const(ix, left), NULL);
+    if (left > block)
+        jot_dims_add(d, jot_ix_div(ix, at, jot_ix_const(ix, block), NULL),
+                     (left + block - 1) / block);
+}
+
+static void
+dim_in_block(const ContractMake *m, Dims *d, int n, int axis, int64_t block)
+{
+    IxPool *ix = m->k->ix;
+    int64_t left = left_in(m, n, axis), width = left < block ? left : block;
+    Ix at = jot_ix_axis(ix, axis);
+    if (width < jot_axis_ext(m->s, axis))
+        at = jot_ix_mod(ix, at, jot_ix_const(ix, width), NULL);
+    jot_dims_add(d, at, width);
+}
+
 /* The loop over what is left of an axis, if there is any. */
 static void
 loop_rest(Stage *st, int axis)
@@ -69,10 +94,7 @@ loop_packed(const ContractMake *m, Stage *st, int axis, bool several, LoopKind k
 {
     if (several && !m->words)
         jot_stage_loop(st, axis, m->lanes, kind);
-    if (!m->words)
-        jot_stage_loop(st, axis, 1, LOOP_VECTOR);
-    else
-        jot_stage_loop(st, axis, 1, LOOP_SERIAL);
+    jot_stage_loop(st, axis, 1, m->words ? LOOP_SERIAL : LOOP_VECTOR);
 }
 
 /* The innermost loop in vectors. */
@@ -128,26 +150,19 @@ turned_along(const ContractMake *m, int n)
 static bool
 pack_panel(ContractMake *m, int n, bool shared)
 {
-    IxPool *ix = m->k->ix;
     uint64_t free = m->k->values.v[m->c.b].free, all = m->c.batch | m->other;
-    int64_t left = left_in(m, n, m->v), block = m->block;
-    Ix v = jot_ix_axis(ix, m->v);
+    int64_t block = m->block;
     Stage st = jot_contract_begin(m, false, m->c.b, n);
     Dims d = {{0}, {0}, 0};
     int along = turned_along(m, n);
-    if (left < jot_axis_ext(m->s, m->v))
-        v = jot_ix_mod(ix, v, jot_ix_const(ix, left), NULL);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (shared && (free & all) >> x & 1) {
             dim_of_axis(m, &d, 0, x);
             jot_stage_loop(&st, x, 1, LOOP_PARALLEL);
         }
-    if (left > block) {
-        jot_dims_add(&d, jot_ix_div(ix, v, jot_ix_const(ix, block), NULL),
-                     (left + block - 1) / block);
+    dim_of_blocks(m, &d, n, m->v, block);
+    if (left_in(m, n, m->v) > block)
         jot_stage_loop(&st, m->v, block, shared ? LOOP_PARALLEL : LOOP_SERIAL);
-        v = jot_ix_mod(ix, jot_ix_axis(ix, m->v), jot_ix_const(ix, block), NULL);
-    }
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
             dim_of_axis(m, &d, n, m->korder[i]);
@@ -156,7 +171,7 @@ pack_panel(ContractMake *m, int n, bool shared)
             else
                 loop_rest(&st, m->korder[i]);
         }
-    jot_dims_add(&d, v, left < block ? left : block);
+    dim_in_block(m, &d, n, m->v, block);
     if (along >= 0) {
         if (block > m->lanes)
             jot_stage_loop(&st, m->v, m->lanes, LOOP_SERIAL);
@@ -196,17 +211,12 @@ pack_rows(ContractMake *m, int n)
 static bool
 pack_columns(ContractMake *m, int n)
 {
-    IxPool *ix = m->k->ix;
     uint64_t free = m->k->values.v[m->c.a].free;
     int64_t left = left_in(m, n, m->r), rows = m->rows;
-    Ix r = jot_ix_axis(ix, m->r);
     Stage st = jot_contract_begin(m, false, m->c.a, n);
     Dims d = {{0}, {0}, 0};
     int first;
-    if (left < jot_axis_ext(m->s, m->r))
-        r = jot_ix_mod(ix, r, jot_ix_const(ix, left), NULL);
-    if (left > rows)
-        jot_dims_add(&d, jot_ix_div(ix, r, jot_ix_const(ix, rows), NULL), (left + rows - 1) / rows);
+    dim_of_blocks(m, &d, n, m->r, rows);
     first = d.n;
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
@@ -215,9 +225,7 @@ pack_columns(ContractMake *m, int n)
         }
     if (first > 0 && d.n > first)
         d.ext[first] += (m->lanes + rows - 1) / rows;
-    if (left > rows)
-        r = jot_ix_mod(ix, jot_ix_axis(ix, m->r), jot_ix_const(ix, rows), NULL);
-    jot_dims_add(&d, r, left < rows ? left : rows);
+    dim_in_block(m, &d, n, m->r, rows);
     if (left > rows)
         jot_stage_loop(&st, m->r, rows, LOOP_SERIAL);
     loop_packed(m, &st, m->r, left > m->lanes && rows > m->lanes, LOOP_UNROLL);
@@ -273,7 +281,7 @@ tile_layout(ContractMake *m, const ContractTile *t)
 {
     Layout layout;
     uint32_t buf = m->k->bufs.n - 1;
-    if (!jot_layout_make(&layout, t->n, m->k->bufs.v[buf].ext, 0, NULL, t->lo, t->hi, NULL))
+    if (!jot_layout_make(&layout, t->n, m->k->bufs.v[buf].ext, 0, NULL, t->lo, t->hi))
         return false;
     jot_kernel_layout(m->k, buf, &layout);
     return true;

@@ -236,7 +236,7 @@ jot_scaled_wish(const Kernel *k, const Scaled *s, const Target *target, uint32_t
     part[n++] = (LayoutPart){(uint8_t)columns, 1};
     if (words >= 0)
         part[n++] = (LayoutPart){(uint8_t)words, 1};
-    return jot_layout_make(layout, b->rank, b->ext, n, part, NULL, NULL, NULL);
+    return jot_layout_make(layout, b->rank, b->ext, n, part, NULL, NULL);
 }
 
 /* ---- words ---- */
@@ -253,7 +253,7 @@ scaled_layout(const Layout *from, int dim, int64_t *ext, Layout *to)
         return false;
     for (int d = 0; d < from->rank; d++) {
         ext[d] = from->ext[d] / (d == dim ? SCALED_PARTS : 1);
-        if (from->halo_lo[d] || from->halo_hi[d] || from->pad[d] > 1)
+        if (from->halo_lo[d] || from->halo_hi[d])
             return false;
     }
     for (int i = 0; i < from->n; i++) {
@@ -265,7 +265,7 @@ scaled_layout(const Layout *from, int dim, int64_t *ext, Layout *to)
         if (of && !last && from->part[i].step % SCALED_PARTS)
             return false;
     }
-    return jot_layout_make(to, from->rank, ext, n, part, NULL, NULL, NULL);
+    return jot_layout_make(to, from->rank, ext, n, part, NULL, NULL);
 }
 
 /* The buffer as one of words; false: it is none, or was no memory. */
@@ -454,6 +454,7 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         return jot_sched_no(s, "no words of bytes");
     if (!jot_scaled_find(k, &of))
         return jot_sched_no(s, "no sums of scaled sums of bytes");
+    memset(s, 0, sizeof *s);
     ok = jot_kernel_copy(&was, k);
     for (int i = 0; ok && i < of.n; i++)
         ok = scaled_dot(k, &of, i);
@@ -462,6 +463,5 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         jot_kernel_refresh(k);
     }
     ok = ok && (scaled_done(k, &of, target) || jot_sched_no(s, "weights or scales in no panels"));
-    ok = ok && scaled_write(s, k, &of, target);
-    return jot_sched_settle(s, k, &was, ok) && !k->mem->failed;
+    return jot_sched_settle(s, k, &was, ok && scaled_write(s, k, &of, target)) && !k->mem->failed;
 }

@@ -107,10 +107,8 @@ static bool
 grid_stages(Grid *g)
 {
     const Kernel *k = g->k;
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    bool *used = jot_kernel_used_new(k), ok = used != NULL;
     jot_kernel_levels(k, g->level);
-    if (ok)
-        jot_kernel_used(k, used);
     for (uint32_t i = 1; ok && i < k->values.n; i++)
         if (used[i] && k->values.v[i].op == VAL_REDUCE)
             ok = add_grid_stage(g, false, i);

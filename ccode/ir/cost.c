@@ -85,12 +85,11 @@ cost_values(const Kernel *k, const bool *used, double *touched, KernelCost *cost
 JOT_FN void
 jot_kernel_cost(const Kernel *k, KernelCost *cost)
 {
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
+    bool *used = jot_kernel_used_new(k);
     double *touched = jot_mem_new(k->mem, 2 * (size_t)k->bufs.n, sizeof *touched);
 
     memset(cost, 0, sizeof *cost);
     if (used && touched) {
-        jot_kernel_used(k, used);
         for (uint32_t i = 0; i < k->stores.n; i++) {
             const KStore *s = &k->stores.v[i];
             double points = jot_kernel_points(k, s->free | k->values.v[s->value].free);

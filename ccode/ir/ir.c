@@ -198,6 +198,15 @@ jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at)
     return jot_layout_addr(k->bufs.v[buf].layout, k->ix, jot_kernel_index(k, at), &space);
 }
 
+JOT_FN bool *
+jot_kernel_used_new(const Kernel *k)
+{
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
+    if (used)
+        jot_kernel_used(k, used);
+    return used;
+}
+
 JOT_FN void
 jot_kernel_levels(const Kernel *k, uint8_t *level)
 {

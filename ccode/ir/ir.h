@@ -3,7 +3,7 @@
  *
  *   Kernel   axes, buffers, scalars, values, stores        what is computed: no order, no place
  *   Sched    stages (a value or a store, its loops, its places), derived axes, lanes, layouts
- *   Layout   where the elements of a buffer lie: order of (dimension, step) parts, halo, padding
+ *   Layout   where the elements of a buffer lie: order of (dimension, step) parts, halo
  *   Tree     Kernel + Sched lowered: loops, conditions and leaves         (ccode/lower/lower.c)
  *   text     Tree walked and printed by a Dialect                         (ccode/emit.h)
  *
@@ -41,16 +41,14 @@
  *     shape [o, i]  parts (0,32) (1,1) (0,1)      o / 32, i, o % 32: panels of 32 outputs
  *     shape [n, c, h, w]  parts (0,1) (2,1) (3,1) (1,1)      channels last
  * halo: elements before and after a dimension that exist in memory and hold `halo_value` (written
- * by the kernel that writes the buffer, or by who packs it); pad: the extent of a dimension is
- * rounded up to a multiple (those elements exist and hold anything). Positions of a dimension count
- * from -halo_lo. */
+ * by the kernel that writes the buffer, or by who packs it). Positions of a dimension count from
+ * -halo_lo; what the last block of a part has beyond its end exists and holds anything. */
 #define LAYOUT_PARTS 24
 typedef struct { uint8_t dim; int64_t step; } LayoutPart;
 typedef struct {
     int rank, n;                        /* dimensions; parts */
     int64_t ext[JOT_MAX_RANK];          /* logical shape */
     int64_t halo_lo[JOT_MAX_RANK], halo_hi[JOT_MAX_RANK];
-    int64_t pad[JOT_MAX_RANK];          /* multiple to round up to, 1: none */
     LayoutPart part[LAYOUT_PARTS];
     int64_t size[LAYOUT_PARTS];         /* positions of each part */
     int64_t stride[LAYOUT_PARTS];       /* elements between two positions of it */
@@ -59,14 +57,14 @@ typedef struct {
     jot_Scalar halo_value;              /* .f for floats, .i / .u for integers and bool */
 } Layout;
 
-/* Fill *layout. parts NULL (n 0): row-major. halo_lo, halo_hi, pad may be NULL (none). False: the
+/* Fill *layout. parts NULL (n 0): row-major. halo_lo, halo_hi may be NULL (none). False: the
  * parts do not cover each dimension (each needs a last part of step 1, each step a multiple of the
  * next one of the dimension), or sizes overflow. */
 JOT_FN bool jot_layout_make(Layout *layout, int rank, const int64_t *ext, int n,
-                            const LayoutPart *part,
-                            const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad);
+                            const LayoutPart *part, const int64_t *halo_lo,
+                            const int64_t *halo_hi);
 JOT_FN bool jot_layout_rowmajor(Layout *layout, int rank, const int64_t *ext);
-/* A random legal layout: order of axes, blocking, halo (only if may_halo), padding. */
+/* A random legal layout: order of axes, blocking, halo (only if may_halo). */
 JOT_FN bool jot_layout_random(Layout *layout, int rank, const int64_t *ext, uint64_t seed,
                               bool may_halo);
 /* Address, in elements, of the logical element index[0..rank) (any Ix over the axes of space). */
@@ -74,7 +72,7 @@ JOT_FN Ix jot_layout_addr(const Layout *layout, IxPool *ix, const Ix *index, con
 JOT_FN int64_t jot_layout_addr_at(const Layout *layout, const int64_t *index); /* of one element */
 JOT_FN bool jot_layout_is_rowmajor(const Layout *layout); /* same memory as the row-major layout */
 JOT_FN bool jot_layout_eq(const Layout *a, const Layout *b);
-/* "0:32 1 0 halo 2:1,1 pad 0:32", "" for row-major; reads back. */
+/* "0:32 1 0 halo 2:1,1", "" for row-major; reads back. */
 JOT_FN void jot_layout_print(const Layout *layout, Text *text);
 JOT_FN bool jot_layout_read(Layout *layout, int rank, const int64_t *ext, const char *text,
                             size_t n);
@@ -267,6 +265,7 @@ JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);
 JOT_FN Ix jot_kernel_addr(const Kernel *k, uint32_t buf, uint32_t at);
 /* Mark the values that the stores need: used[0 .. values.n), all false before. */
 JOT_FN void jot_kernel_used(const Kernel *k, bool *used);
+JOT_FN bool *jot_kernel_used_new(const Kernel *k); /* the same, values.n of k->mem; NULL: refused */
 /* level[value]: reductions at or below it, on the deepest way. */
 JOT_FN void jot_kernel_levels(const Kernel *k, uint8_t *level);
 /* Is the value provably never above 0 (NaN aside)? */
@@ -295,7 +294,7 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *                    with an element for each step; over a reduce axis partial results, folded
  *                    at the end. The emitter makes vectors of it
  *     w:14c          blocks: in the last one unrolled copies beyond the end read the last element
- *                    and do not store     o:32d   the last one runs over the end (padded layouts)
+ *                    and do not store     o:32d   the last one runs over the end (panels)
  *     n:1g c:1g      on a device, outermost: all steps of these loops together are shared out among
  *                    teams: work-groups if loops of teams stand inside, else single items
  *     h:1t w:1t      on a device: all steps together are shared out among a work-group's items;
@@ -303,17 +302,15 @@ JOT_FN bool jot_ir_verify(const Kernel *k, Text *why);
  *     k:1a           on a device: what a step brings into the group's memory is brought while the
  *                    step before it is worked on
  *     kl:1m          all steps of such loops are one instruction of a matrix unit
- *     hp@h:6         window: axis hp runs over 6 positions from where h stands */
+ */
 typedef enum {
     LOOP_SERIAL, LOOP_PARALLEL, LOOP_UNROLL, LOOP_VECTOR, LOOP_PRIVATE, LOOP_CLAMP, LOOP_PAD,
-    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_AHEAD, LOOP_MATRIX,
-    LOOP_WINDOW
+    LOOP_LANES, LOOP_GRID, LOOP_TEAM, LOOP_AHEAD, LOOP_MATRIX
 } LoopKind;
 #define LANES_MOST 1024 /* steps of a loop of lanes that registers stand in */
 typedef struct {
     uint8_t kind, axis;
-    uint8_t from;           /* WINDOW: the axis whose position it starts from */
-    int64_t step;           /* WINDOW: its extent */
+    int64_t step;
 } SLoop;
 
 typedef enum {
@@ -347,13 +344,10 @@ typedef struct {
     SLoop loop[STAGE_LOOPS];
 } Stage;
 
-/* Axes defined from others: fuse: `axis` runs over all points of of[0..n), the last fastest;
- * split: of[0] = hi * step + lo where axis is hi and axis + 1 is lo (step divides the extent). */
+/* An axis made of others: it runs over all points of of[0..n), the last fastest. */
 typedef struct {
-    bool split;
     uint8_t axis, n;
     uint8_t of[8];
-    int64_t step;
 } SDef;
 
 typedef struct Sched {
@@ -378,11 +372,10 @@ typedef struct Sched {
 
 JOT_FN void jot_sched_open(Sched *s, Kernel *k, int lanes);
 JOT_FN void jot_sched_close(Sched *s);
-/* Number of the new axis (split: of hi; lo is the next), -1 on failure. */
+/* Number of the new axis, -1 on failure. */
 JOT_FN int jot_sched_fuse(Sched *s, const char *name, int n, const int *axes);
-JOT_FN int jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, int64_t step);
 /* Text of a schedule, one line per fact; lines begin with
- *     lanes 8 | fma | warps 4 | copies | buffers 4 | fuse m = n h w | split h = hh hr:2
+ *     lanes 8 | fma | warps 4 | copies | buffers 4 | fuse m = n h w
  *     layout x 0 2 3 1 halo 2:1,1
  *     %4: n h:14 i:128 o:32 h w:14 | p q i w:1u o:16u o:1v; keep y[n, o, h, w]
  *     %7: r:1p j; res t[r, j]          %5: i | r j; acc t[j]          !0: n h:14 ...

@@ -19,14 +19,12 @@ size_parts(Layout *l)
         last[d] = 0, done[d] = 0;
     for (int i = 0; i < l->n; i++) {
         int d = l->part[i].dim;
-        int64_t step = l->part[i].step, total, pad;
+        int64_t step = l->part[i].step, total;
         if (d >= l->rank || step < 1 || (last[d] && last[d] % step != 0))
             return false;
-        pad = l->pad[d];
         total = l->halo_lo[d] + l->ext[d];
-        if (!jot_add_ok(total, l->halo_hi[d], &total) || !jot_add_ok(total, pad - 1, &total))
+        if (!jot_add_ok(total, l->halo_hi[d], &total))
             return false;
-        total = total / pad * pad;
         l->first[i] = last[d] == 0;
         l->size[i] = last[d] ? last[d] / step : total / step + (total % step != 0);
         last[d] = step;
@@ -53,7 +51,7 @@ stride_parts(Layout *l)
 
 JOT_FN bool
 jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart *part,
-                const int64_t *halo_lo, const int64_t *halo_hi, const int64_t *pad)
+                const int64_t *halo_lo, const int64_t *halo_hi)
 {
     memset(l, 0, sizeof *l);
     if (rank < 0 || rank > JOT_MAX_RANK || n < 0 || n > LAYOUT_PARTS)
@@ -64,11 +62,8 @@ jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart
         l->ext[d] = ext[d];
         l->halo_lo[d] = halo_lo ? halo_lo[d] : 0;
         l->halo_hi[d] = halo_hi ? halo_hi[d] : 0;
-        l->pad[d] = pad && pad[d] > 1 ? pad[d] : 1;
         if (ext[d] < 0 || l->halo_lo[d] < 0 || l->halo_hi[d] < 0)
             return false;
-        if ((l->halo_lo[d] + ext[d] + l->halo_hi[d]) % l->pad[d] == 0)
-            l->pad[d] = 1; /* equal layouts have equal records */
         if (!part)
             l->part[d].dim = (uint8_t)d, l->part[d].step = 1;
     }
@@ -80,14 +75,14 @@ jot_layout_make(Layout *l, int rank, const int64_t *ext, int n, const LayoutPart
 JOT_FN bool
 jot_layout_rowmajor(Layout *l, int rank, const int64_t *ext)
 {
-    return jot_layout_make(l, rank, ext, 0, NULL, NULL, NULL, NULL);
+    return jot_layout_make(l, rank, ext, 0, NULL, NULL, NULL);
 }
 
 JOT_FN bool
 jot_layout_random(Layout *l, int rank, const int64_t *ext, uint64_t seed, bool may_halo)
 {
     LayoutPart part[LAYOUT_PARTS];
-    int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK], pad[JOT_MAX_RANK];
+    int64_t lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
     uint64_t r = jot_hash_u64(seed, 77);
     int n = 0, blocked = -1;
     for (int d = 0; d < rank; d++) {
@@ -98,7 +93,6 @@ jot_layout_random(Layout *l, int rank, const int64_t *ext, uint64_t seed, bool m
         part[at].step = 1;
         lo[d] = may_halo ? (int64_t)(r >> 20 & 3) % 3 : 0;
         hi[d] = may_halo ? (int64_t)(r >> 24 & 3) % 3 : 0;
-        pad[d] = (r >> 28 & 3) == 0 ? 1 + (int64_t)(r >> 30 & 3) : 1;
     }
     if (rank > 0 && (r >> 40 & 1)) {
         blocked = (int)((r >> 41) % (uint64_t)rank);
@@ -106,7 +100,7 @@ jot_layout_random(Layout *l, int rank, const int64_t *ext, uint64_t seed, bool m
         part[blocked].step = 2 + (int64_t)(r >> 50 & 7);
         n++;
     }
-    return jot_layout_make(l, rank, ext, n, rank ? part : NULL, lo, hi, pad);
+    return jot_layout_make(l, rank, ext, n, rank ? part : NULL, lo, hi);
 }
 
 JOT_FN Ix
@@ -154,7 +148,7 @@ jot_layout_eq(const Layout *a, const Layout *b)
         return false;
     for (int d = 0; d < a->rank; d++)
         if (a->ext[d] != b->ext[d] || a->halo_lo[d] != b->halo_lo[d] ||
-            a->halo_hi[d] != b->halo_hi[d] || a->pad[d] != b->pad[d])
+            a->halo_hi[d] != b->halo_hi[d])
             return false;
     for (int i = 0; i < a->n; i++)
         if (a->part[i].dim != b->part[i].dim || a->part[i].step != b->part[i].step)
@@ -168,7 +162,7 @@ JOT_FN void
 jot_layout_print(const Layout *l, Text *t)
 {
     const char *gap = "";
-    bool halo = false, pad = false;
+    bool halo = false;
     if (jot_layout_is_rowmajor(l))
         return;
     for (int i = 0; i < l->n; i++, gap = " ") {
@@ -184,11 +178,6 @@ jot_layout_print(const Layout *l, Text *t)
         }
     if (halo && l->halo_value.u)
         jot_text_f(t, " value %llu", (unsigned long long)l->halo_value.u); /* as bits */
-    for (int d = 0; d < l->rank; d++)
-        if (l->pad[d] > 1) {
-            jot_text_f(t, "%s %d:%lld", pad ? "" : " pad", d, (long long)l->pad[d]);
-            pad = true;
-        }
 }
 
 static bool
@@ -215,15 +204,15 @@ jot_layout_read(Layout *l, int rank, const int64_t *ext, const char *s, size_t n
 {
     const char *end = s + nbytes;
     LayoutPart part[LAYOUT_PARTS];
-    int64_t lo[JOT_MAX_RANK] = {0}, hi[JOT_MAX_RANK] = {0}, pad[JOT_MAX_RANK] = {0};
+    int64_t lo[JOT_MAX_RANK] = {0}, hi[JOT_MAX_RANK] = {0};
     jot_Scalar value;
     uint64_t d, a, b;
-    int n = 0, mode = 0;
+    bool halo = false;
+    int n = 0;
     value.u = 0;
     while (s < end) {
         if (*s == ' ') { s++; continue; }
-        if (read_word(&s, end, "halo")) { mode = 1; continue; }
-        if (read_word(&s, end, "pad")) { mode = 2; continue; }
+        if (read_word(&s, end, "halo")) { halo = true; continue; }
         if (read_word(&s, end, "value ")) {
             if (!read_number(&s, end, &value.u))
                 return false;
@@ -234,18 +223,16 @@ jot_layout_read(Layout *l, int rank, const int64_t *ext, const char *s, size_t n
             return false;
         if (s < end && *s == ':' && (s++, !read_number(&s, end, &a)))
             return false;
-        if (mode == 0) {
+        if (!halo) {
             part[n].dim = (uint8_t)d;
             part[n++].step = (int64_t)a;
-        } else if (mode == 2)
-            pad[d] = (int64_t)a;
-        else {
+        } else {
             if (s >= end || *s++ != ',' || !read_number(&s, end, &b))
                 return false;
             lo[d] = (int64_t)a, hi[d] = (int64_t)b;
         }
     }
-    if (!jot_layout_make(l, rank, ext, n, n ? part : NULL, lo, hi, pad))
+    if (!jot_layout_make(l, rank, ext, n, n ? part : NULL, lo, hi))
         return false;
     l->halo_value = value;
     return true;

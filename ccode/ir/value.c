@@ -437,9 +437,7 @@ JOT_FN bool
 jot_kernel_compact(Kernel *k)
 {
     uint32_t n = k->values.n, *map = jot_mem_new(k->mem, n, sizeof *map), kept = 1;
-    bool *used = jot_mem_new(k->mem, n, sizeof *used), ok = map && used;
-    if (ok)
-        jot_kernel_used(k, used);
+    bool *used = jot_kernel_used_new(k), ok = map && used;
     for (uint32_t i = 1; ok && i < n; i++) {
         Value *v = &k->values.v[i];
         if (!used[i])

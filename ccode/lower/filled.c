@@ -99,8 +99,6 @@ filled_stage(const Stage *st, int axis, uint64_t of, int64_t *step)
     *step = 0;
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
-        if (l->kind == LOOP_WINDOW && l->from == axis)
-            return false;
         if (l->step == 1 && (l->kind == LOOP_SERIAL || l->kind == LOOP_PARALLEL))
             of &= ~((uint64_t)1 << l->axis);
         if (l->axis != axis)
@@ -166,9 +164,8 @@ jot_walk_filled(Walk *w)
     const Kernel *k = w->k;
     bool *used;
 
-    if (w->s->group || !k->slots.n || !(used = jot_mem_new(k->mem, k->values.n, sizeof *used)))
+    if (w->s->group || !k->slots.n || !(used = jot_kernel_used_new(k)))
         return;
-    jot_kernel_used(k, used);
     for (int a = 0; a < (int)k->axes.n; a++) {
         Ix end = filled_axis(k, used, a);
         if (end && filled_loops(w, a, end))

@@ -156,7 +156,7 @@ foreign_loops(Lower *w, const Stage *st, int share, uint32_t *out)
     int n = 0;
     for (int i = 0; i < share; i++) {
         const SLoop *l = &w->t->nodes.v[w->path[i]].loop;
-        if (l->kind == LOOP_WINDOW || (own >> l->axis & 1))
+        if (own >> l->axis & 1)
             continue;
         if (st->store || (reduced >> l->axis & 1))
             out[n++] = w->path[i];

@@ -25,11 +25,6 @@ jot_walk_derive(Walk *w)
     for (uint32_t i = w->s->defs.n; i-- > 0;) {
         const SDef *d = &w->s->defs.v[i];
         Ix rest = w->at.pos[d->axis];
-        if (d->split) {
-            w->at.pos[d->of[0]] =
-                jot_ix_add(ix, jot_ix_scale(ix, rest, d->step), w->at.pos[d->axis + 1]);
-            continue;
-        }
         for (int j = d->n - 1; j >= 0; j--) {
             Ix ext = jot_ix_const(ix, jot_axis_ext(w->s, d->of[j]));
             w->at.pos[d->of[j]] = j ? jot_ix_mod(ix, rest, ext, &w->index.space) : rest;
@@ -368,21 +363,6 @@ walk_lanes(Walk *w, uint32_t n)
     w->lane = old;
 }
 
-/* The window's axis runs over the width of the window from where `from` stands; in a rest of the
- * blocks of `from` the window is narrower too. */
-static JOT_DISTINCT void
-walk_window(Walk *w, uint32_t n)
-{
-    const SLoop *l = &w->t->nodes.v[n].loop;
-    Binding old = w->at;
-    int64_t missing = w->at.block[l->from] - w->at.left[l->from];
-    w->at.pos[l->axis] = w->at.pos[l->from];
-    w->at.left[l->axis] = l->step - (missing > 0 ? missing : 0);
-    jot_walk_derive(w);
-    jot_walk_kids(w, n);
-    w->at = old;
-}
-
 static void
 walk_loop(Walk *w, uint32_t n)
 {
@@ -404,7 +384,6 @@ walk_loop(Walk *w, uint32_t n)
     case LOOP_UNROLL: case LOOP_PRIVATE: walk_unrolled(w, n); break;
     case LOOP_VECTOR: walk_vector(w, n); break;
     case LOOP_LANES: walk_lanes(w, n); break;
-    case LOOP_WINDOW: walk_window(w, n); break;
     case LOOP_GRID: case LOOP_TEAM: case LOOP_AHEAD: jot_walk_shared(w, n); break;
     case LOOP_MATRIX:
         if (!jot_walk_matrix(w, n))

@@ -138,13 +138,9 @@ line_asks(const LineBuffer *l, uint32_t value)
 static bool
 line_taps(const LineBuffer *l, const Value *sum)
 {
-    const Kernel *k = l->k;
-    uint64_t rests = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (k->axes.v[a].kind == AXIS_REST && (sum->free >> a & 1))
-            rests |= (uint64_t)1 << a;
+    uint64_t rests = sum->free & jot_kernel_axes_kind(l->k, AXIS_REST);
     return sum->op == VAL_REDUCE && sum->ew == EW_ADD
-        && jot_kernel_points(k, sum->axes | rests) <= LINE_TAPS;
+        && jot_kernel_points(l->k, sum->axes | rests) <= LINE_TAPS;
 }
 
 /* Each element is read by one class of one position, in a sum of few terms. */
@@ -152,10 +148,7 @@ static bool
 line_own(const LineBuffer *l)
 {
     const Kernel *k = l->k;
-    uint64_t rests = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (k->axes.v[a].kind == AXIS_REST)
-            rests |= (uint64_t)1 << a;
+    uint64_t rests = jot_kernel_axes_kind(k, AXIS_REST);
     return l->window && !(l->window & ~rests) && l->reduce && line_taps(l, &k->values.v[l->reduce])
         && jot_line_buffer_step(l) >= (int64_t)jot_kernel_points(k, l->window);
 }

@@ -42,7 +42,7 @@ merge_adjacent(const Layout *l, int outer, int inner)
                 at[d] = i;
             }
     for (int d = outer;; d = inner) {
-        if (l->halo_lo[d] || l->halo_hi[d] || l->pad[d] != 1)
+        if (l->halo_lo[d] || l->halo_hi[d])
             return false;
         if (d == inner)
             break;
@@ -175,7 +175,7 @@ merge_buffer(Kernel *k, uint32_t buf, int outer, int inner)
 {
     KBuf *b = &k->bufs.v[buf];
     int64_t *ext = jot_arena_array(&k->arena, int64_t, JOT_MAX_RANK + 1);
-    int64_t lo[JOT_MAX_RANK] = {0}, hi[JOT_MAX_RANK] = {0}, pad[JOT_MAX_RANK];
+    int64_t lo[JOT_MAX_RANK] = {0}, hi[JOT_MAX_RANK] = {0};
     const Layout was = *b->layout;
     LayoutPart part[LAYOUT_PARTS];
     Layout layout;
@@ -187,15 +187,14 @@ merge_buffer(Kernel *k, uint32_t buf, int outer, int inner)
             continue;
         ext[rank] = d == outer ? b->ext[outer] * b->ext[inner] : b->ext[d];
         lo[rank] = was.halo_lo[d];
-        hi[rank] = was.halo_hi[d];
-        pad[rank++] = was.pad[d];
+        hi[rank++] = was.halo_hi[d];
     }
     for (int i = 0; i < was.n; i++)
         if (was.part[i].dim != inner) {
             part[n] = was.part[i];
             part[n++].dim -= was.part[i].dim > inner;
         }
-    if (!jot_layout_make(&layout, rank, ext, n, part, lo, hi, pad))
+    if (!jot_layout_make(&layout, rank, ext, n, part, lo, hi))
         return false;
     layout.halo_value = was.halo_value;
     b->ext = ext;

@@ -23,6 +23,7 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/schedule/price.c. After: ccode/schedule/make.c. */
+#include "ccode/ir/access.h"
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/price.h"
 #include "target/choice.h"
@@ -322,11 +323,8 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
     uint64_t others = 0;
 
     c->kept = ~(uint64_t)0;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if (k->axes.v[a].kind == AXIS_LINE)
-            c->lines |= bit(a);
-        else if (k->axes.v[a].kind == AXIS_REST)
-            c->rests |= bit(a);
+    c->lines |= jot_kernel_axes_kind(k, AXIS_LINE);
+    c->rests |= jot_kernel_axes_kind(k, AXIS_REST);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (k->values.v[i].op == VAL_REDUCE && (!classes || classes->value[i] == class)) {
             c->reduces = true;

@@ -129,7 +129,7 @@ JOT_FN bool
 jot_sched_classes(const Kernel *k, SchedClasses *c)
 {
     size_t n = k->values.n;
-    bool *used = jot_mem_new(k->mem, n, sizeof *used);
+    bool *used = jot_kernel_used_new(k);
     uint8_t *sum = jot_mem_new(k->mem, n, sizeof *sum);
     bool ok = used && sum && n <= KERNEL_VALUES;
 
@@ -137,7 +137,6 @@ jot_sched_classes(const Kernel *k, SchedClasses *c)
     if (ok) {
         uint64_t steps = class_steps(k);
 
-        jot_kernel_used(k, used);
         if (!class_sets(k, used, steps, c) || c->n < 2) {
             c->n = 1;
             c->axes[0] = ~(uint64_t)0;

@@ -401,10 +401,9 @@ static void
 make_stages(Maker *m)
 {
     const Kernel *k = m->s->k;
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
+    bool *used = jot_kernel_used_new(k);
     int nests, top = find_levels(m, &nests);
     if (used && jot_sched_kept(k, m->level, m->nest, inner_axes(m), m->kept)) {
-        jot_kernel_used(k, used);
         for (int nest = 0; nest <= nests; nest++)
             make_stages_of(m, used, top, nest);
         if (!k->mem->failed)

@@ -323,7 +323,7 @@ read_place(Reader *r, const Stage *st, PlaceKind kind)
 static void
 read_kind(Reader *r, SLoop *l)
 {
-    for (int i = 1; r->p < r->end && i < LOOP_WINDOW; i++)
+    for (int i = 1; r->p < r->end && i <= LOOP_MATRIX; i++)
         if (*r->p == jot_loop_letter(i)) {
             l->kind = (uint8_t)i;
             r->p++;
@@ -361,11 +361,6 @@ read_loops(Reader *r, Stage *st, uint64_t have)
     axes = read_axes(r, role);
     if (role && role->kind == ROLE_SET)
         axes &= have;
-    if (next_is(r, '@')) {
-        int from = read_axis(r);
-        l.from = (uint8_t)(from < 0 ? 0 : from);
-        l.kind = LOOP_WINDOW;
-    }
     l.step = 1;
     if (next_is(r, ':')) {
         l.step = number(r, 1);
@@ -465,19 +460,6 @@ read_stage(Reader *r, bool combine)
 
 /* ---- lines -------------------------------------------------------------------------------- */
 
-static void
-read_split(Reader *r)
-{
-    char hi[32], lo[32];
-    int axis = read_axis(r);
-    if (!eat(r, "="))
-        fail(r, "= expected");
-    copy_name(r, hi);
-    copy_name(r, lo);
-    if (r->error || !eat(r, ":") || jot_sched_split(r->s, axis, hi, lo, number(r, 1)) < 0)
-        fail(r, "the step must divide the axis");
-}
-
 /* The axes of a set, all of them. */
 static void
 read_fuse(Reader *r)
@@ -535,8 +517,6 @@ read_line(Reader *r)
         read_layout(r);
     else if (eat(r, "fuse "))
         read_fuse(r);
-    else if (eat(r, "split "))
-        read_split(r);
     else if (eat(r, "fma"))
         s->fma = true;
     else if (eat(r, "copies"))
@@ -548,7 +528,7 @@ read_line(Reader *r)
     else if (eat(r, "%") || eat(r, "!"))
         read_stage(r, false);
     else
-        fail(r, "lanes, fma, group, warps, copies, buffers, registers, layout, fuse, split, phase, "
+        fail(r, "lanes, fma, group, warps, copies, buffers, registers, layout, fuse, phase, "
                 "%, +% or ! expected");
 }
 

@@ -86,26 +86,6 @@ jot_sched_fuse(Sched *s, const char *name, int n, const int *axes)
     return axis;
 }
 
-JOT_FN int
-jot_sched_split(Sched *s, int axis, const char *hi, const char *lo, int64_t step)
-{
-    SDef d = {0};
-    int64_t ext = jot_axis_ext(s, axis);
-    int first;
-    if (axis < 0 || step < 1 || ext % step != 0)
-        return -1;
-    first = add_axis(s, hi, ext / step);
-    if (first < 0 || add_axis(s, lo, step) < 0)
-        return -1;
-    d.split = true;
-    d.axis = (uint8_t)first;
-    d.n = 1;
-    d.of[0] = (uint8_t)axis;
-    d.step = step;
-    *(SDef *)jot_vec_push(s->k->mem, s->defs) = d;
-    return first;
-}
-
 /* ---- questions ---- */
 
 JOT_FN bool
@@ -143,7 +123,7 @@ jot_sched_axes(const Sched *s, uint64_t axes)
         for (int j = 0; j < d->n; j++)
             of |= (uint64_t)1 << d->of[j];
         if (axes & of)
-            axes = (axes & ~of) | (uint64_t)(d->split ? 3 : 1) << d->axis;
+            axes = (axes & ~of) | (uint64_t)1 << d->axis;
     }
     return axes;
 }
@@ -447,5 +427,5 @@ jot_sched_shares(const Sched *s, uint8_t *shares)
 JOT_FN bool
 jot_loop_eq(const SLoop *a, const SLoop *b)
 {
-    return a->kind == b->kind && a->axis == b->axis && a->from == b->from && a->step == b->step;
+    return a->kind == b->kind && a->axis == b->axis && a->step == b->step;
 }

@@ -1,6 +1,6 @@
 /* ccode/schedule/sched.h - questions about a schedule that lowering, walk and verifier share: which
  * axes a stage runs over, which it keeps, what it reads. Answered in the schedule's terms: a fused
- * axis stands for its parts, a split one for hi and lo.
+ * axis stands for its parts.
  *
  * Read before: ccode/ir/ir.h. */
 #ifndef JOT_SCHED_H

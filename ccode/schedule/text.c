@@ -108,15 +108,13 @@ jot_ix_print_named(const Kernel *k, const Sched *s, Ix ix, Text *t)
 JOT_FN char
 jot_loop_letter(int kind)
 {
-    return "\0puvUcdlgtam"[kind < LOOP_WINDOW ? kind : 0];
+    return "\0puvUcdlgtam"[kind];
 }
 
 JOT_FN void
 jot_loop_print(const Sched *s, const SLoop *l, Text *t)
 {
     jot_text_f(t, " %s", axis_name(s->k, s, l->axis));
-    if (l->kind == LOOP_WINDOW)
-        jot_text_f(t, "@%s", axis_name(s->k, s, l->from));
     if (l->step != 1 || l->kind != LOOP_SERIAL)
         jot_text_f(t, ":%lld", (long long)l->step);
     if (jot_loop_letter(l->kind))
@@ -162,12 +160,6 @@ print_stage(const Sched *s, const Stage *st, Text *t)
 static void
 print_def(const Sched *s, const SDef *d, Text *t)
 {
-    if (d->split) {
-        jot_text_f(t, "split %s = %s %s:%lld\n", axis_name(s->k, s, d->of[0]),
-                   axis_name(s->k, s, d->axis), axis_name(s->k, s, d->axis + 1u),
-                   (long long)d->step);
-        return;
-    }
     jot_text_f(t, "fuse %s =", axis_name(s->k, s, d->axis));
     for (int i = 0; i < d->n; i++)
         jot_text_f(t, " %s", axis_name(s->k, s, d->of[i]));

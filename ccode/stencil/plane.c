@@ -317,7 +317,7 @@ plane_tile(Plane *p, int number)
     buf.cap = sizeof called;
     jot_text_f(&buf, number ? "tile%d" : "tile", number);
     t->buf = jot_kernel_buf(k, called, JOT_F32, BUF_SCRATCH, t->n, ext);
-    if (!read || !t->buf || !jot_layout_make(&layout, t->n, ext, 0, NULL, lo, hi, NULL))
+    if (!read || !t->buf || !jot_layout_make(&layout, t->n, ext, 0, NULL, lo, hi))
         return false;
     layout.halo_value = v.c;
     jot_kernel_layout(k, t->buf, &layout);

@@ -95,18 +95,17 @@ rows_stores(const Kernel *k, uint64_t kept)
 JOT_FN bool
 jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
-    bool *used = jot_mem_new(k->mem, KERNEL_VALUES, sizeof *used);
+    bool *used = jot_kernel_used_new(k);
     int inner = 0, rows = -1;
     int64_t wide = 2 * lanes;
-    uint32_t sum = used && k->values.n <= KERNEL_VALUES
-                 ? (jot_kernel_used(k, used), rows_sum(k, used, &inner)) : 0;
+    uint32_t sum = used && k->values.n <= KERNEL_VALUES ? rows_sum(k, used, &inner) : 0;
     if (sum && k->axes.v[inner].ext < wide)
         wide = k->axes.v[inner].ext;
     if (sum && lanes > 1 && wide % lanes == 0 &&
         jot_kernel_points(k, k->values.v[sum].axes) >= 16 * lanes &&
         rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
-    jot_mem_free(k->mem, used, KERNEL_VALUES * sizeof *used);
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     if (rows < 0)
         return jot_sched_no(s, "not one long sum along rows that no cache holds");
     if (!rows_write(s, k, sum, inner, rows, wide, target->fma))

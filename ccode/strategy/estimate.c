@@ -142,9 +142,7 @@ est_derive(const Estimate *e, Touch *t)
             moved = jot_axis_ext(e->s, d->of[j]) > 1 ? t->moved[d->of[j]] : moved;
             t->moved[d->of[j]] = 0;
         }
-        t->moved[d->axis] += d->split ? moved * (double)d->step : moved;
-        if (d->split)
-            t->moved[d->axis + 1] += moved;
+        t->moved[d->axis] += moved;
     }
     jot_touch_order(t, SCHED_AXES);
 }

@@ -152,11 +152,8 @@ jot_verify_bounds(const Kernel *k, Text *why)
     for (int x = 0; x < space.n; x++)
         if (ext[x] < 1)
             return true;
-    used = jot_mem_new(k->mem, k->values.n, sizeof *used);
-    if (!used)
-        return false;
-    jot_kernel_used(k, used);
-    ok = accesses_ok(k, used, &space, why);
+    used = jot_kernel_used_new(k);
+    ok = used && accesses_ok(k, used, &space, why);
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return ok;
 }

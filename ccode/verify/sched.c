@@ -111,8 +111,6 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         const SLoop *l = &st->loop[i];
         if (l->step < 1 || !jot_axis_is(s, l->axis))
             return jot_refuse(why, "a stage has a loop of no step or axis", n);
-        if (l->kind == LOOP_WINDOW)
-            continue;
         if (left[l->axis] >= 0 && l->step > left[l->axis])
             return jot_refuse(why, "a loop's step is larger than an outer one's", n);
         if (l->kind == LOOP_LANES && (l->step != 1 || !lanes_inside(st, i)))
@@ -246,7 +244,7 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
                 (st->res.kind == PLACE_NONE || jot_stage_is_reduce(s, st)))
                 return jot_refuse(why,
                                 "a value is kept in registers over a loop that is not unrolled", n);
-        } else if (i < st->nat && l->kind != LOOP_WINDOW && !jot_loop_parts(s, st, i))
+        } else if (i < st->nat && !jot_loop_parts(s, st, i))
             outside = true;
     }
     if (!lanes_ok(s, st))
@@ -337,8 +335,7 @@ sharing_ok(const Sched *s, Text *why)
                 return jot_refuse(why, "phases are out of order or too many", i);
         }
         for (int j = share; j < st->n; j++)
-            if (st->loop[j].kind != LOOP_WINDOW && !again(s, st) &&
-                !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
+            if (!again(s, st) && !(jot_stage_axes(s, st) >> st->loop[j].axis & 1))
                 return jot_refuse(why, "a stage opens a loop over an axis it does not use", i);
         for (uint32_t j = 0; j < i; j++)
             alive[j] = alive[j] < share ? alive[j] : share;
@@ -355,16 +352,13 @@ static bool
 complete_ok(const Sched *s, Text *why)
 {
     const Kernel *k = s->k;
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used);
-    bool ok = used != NULL;
+    bool *used = jot_kernel_used_new(k), ok = used != NULL;
     for (uint32_t i = 0; ok && i < k->stores.n; i++) {
         bool found = jot_store_in_place(s, i);
         for (uint32_t j = 0; j < s->stages.n; j++)
             found |= s->stages.v[j].store && s->stages.v[j].what == i;
         ok = found || jot_refuse(why, "a store has no stage", i);
     }
-    if (ok)
-        jot_kernel_used(k, used);
     for (uint32_t i = k->values.n; ok && i-- > 1;)
         if (used[i] && k->values.v[i].op == VAL_REDUCE && jot_stage_of(s, i) < 0)
             ok = jot_refuse(why, "a reduction has no stage", i);

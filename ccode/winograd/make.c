@@ -97,7 +97,7 @@ jot_winograd_layout(const Winograd *w, Layout *layout)
     part[2].step = panel;
     if (panel >= ext[3])
         return jot_layout_rowmajor(layout, 4, ext);
-    return jot_layout_make(layout, 4, ext, 5, part, NULL, NULL, NULL);
+    return jot_layout_make(layout, 4, ext, 5, part, NULL, NULL);
 }
 
 static void

@@ -242,14 +242,13 @@ JOT_FN bool
 jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *target, bool fast,
                   Winograd *w)
 {
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), found = false;
+    bool *used = jot_kernel_used_new(k), found = false;
     const Value *v = &k->values.v[c->reduce];
     memset(w, 0, sizeof *w);
     w->side = fast ? 4 : 2;
     w->sum = c->reduce;
     if (!used)
         return false;
-    jot_kernel_used(k, used);
     found = v->dtype == JOT_F32 && !v->scaled &&
             (wino_match(k, w, c->a, c->b) || wino_match(k, w, c->b, c->a)) &&
             wino_alone(k, w, used) && wino_gains(k, w);

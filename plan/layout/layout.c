@@ -321,7 +321,7 @@ jot_layouts_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const U
         part[d].step = 1;
     }
     if (!jot_layout_make(l, node->rank, node->ext, o->n, o->n ? part : NULL,
-                         halo ? halo->lo : NULL, halo ? halo->hi : NULL, NULL))
+                         halo ? halo->lo : NULL, halo ? halo->hi : NULL))
         return NULL;
     if (halo)
         l->halo_value = halo->value;

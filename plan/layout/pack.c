@@ -5,25 +5,22 @@
  *     border    for n s w c   copy[n][s < 1 ? s : 56 + s][w][c] = 0        rows above and below
  *               for n h s c   copy[n][h][s < 1 ? s : 56 + s][c] = 0        columns left and right
  *
- * To a border the layout is a plain array of the extents with halo and padding: the same memory,
+ * To a border the layout is a plain array of the extents with halo: the same memory,
  * positions counted from its corner. So both are kernels like any other, scheduled, shared and
  * shared out among threads as those are; and neither has a condition inside.
  *
  * Read before: plan/layout/layout.h. After: plan/kernel.c. */
 #include "plan/layout/layout.h"
 
-/* The layout as an array without halo; of extents `ext`, which include halo and padding. */
+/* The layout as an array without halo; of extents `ext`, which include halo. */
 static bool
 pack_view(const Layout *l, Layout *view, int64_t *ext)
 {
     int d;
 
-    for (d = 0; d < l->rank; d++) {
-        int64_t pad = l->pad[d];
-
-        ext[d] = (l->halo_lo[d] + l->ext[d] + l->halo_hi[d] + pad - 1) / pad * pad;
-    }
-    return jot_layout_make(view, l->rank, ext, l->n, l->n ? l->part : NULL, NULL, NULL, NULL);
+    for (d = 0; d < l->rank; d++)
+        ext[d] = l->halo_lo[d] + l->ext[d] + l->halo_hi[d];
+    return jot_layout_make(view, l->rank, ext, l->n, l->n ? l->part : NULL, NULL, NULL);
 }
 
 static Ix

@@ -100,7 +100,7 @@ tiles_result(Make *m, uint32_t group, Kernel *k, const Winograd *w, const KStore
             part[n++].step = 1;
         }
     layout = jot_arena_array(&m->arena, Layout, 1);
-    if (!layout || !jot_layout_make(layout, b->rank, b->ext, n, part, NULL, NULL, NULL)
+    if (!layout || !jot_layout_make(layout, b->rank, b->ext, n, part, NULL, NULL)
         || !jot_vec_reserve(&m->ctx->mem, m->copies, 1))
         return false;
     m->copies.v[m->copies.n++] = (PlanCopied){pos, layout, false, true, NULL, 0};
