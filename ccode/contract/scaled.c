@@ -167,6 +167,15 @@ jot_scaled_find(const Kernel *k, Scaled *s)
 
 /* ---- layouts ---- */
 
+/* Words of bytes: by an instruction, or by those of vectors of shorts, a half of each byte at a time
+ * (ccode/emit/dialect.c). */
+static bool
+scaled_fits(const Target *target)
+{
+    return target->dots >> DOT_U8I8 & 1 ||
+           (target->dots >> DOT_I16 & 1 && target->vector_nbytes >= 32);
+}
+
 static int
 scaled_lanes(const Target *target)
 {
@@ -219,7 +228,7 @@ jot_scaled_wish(const Kernel *k, const Scaled *s, const Target *target, uint32_t
     LayoutPart part[LAYOUT_PARTS];
     int n = 0, columns, words;
 
-    if (!(target->dots >> DOT_U8I8 & 1) || b->role != BUF_INPUT)
+    if (!scaled_fits(target) || b->role != BUF_INPUT)
         return false;
     for (int i = 0; i < s->n && !at; i++)
         at = jot_operands_load(k, s->sum[i], buf);
@@ -450,7 +459,7 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     Kernel was;
     bool ok;
 
-    if (!(target->dots >> DOT_U8I8 & 1) || lanes != scaled_lanes(target))
+    if (!scaled_fits(target) || lanes != scaled_lanes(target))
         return jot_sched_no(s, "no words of bytes");
     if (!jot_scaled_find(k, &of))
         return jot_sched_no(s, "no sums of scaled sums of bytes");
