@@ -144,9 +144,9 @@ make_tiles(Ask *a)
     Kernel was;
 
     return c
-        && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
-                                             && jot_contract_grid(a->s, a->k, c, &a->target,
-                                                                  matrix));
+        && jot_sched_settle(a->s, a->k, &was, jot_kernel_copy(&was, a->k)
+                                                  && jot_contract_grid(a->s, a->k, c, &a->target,
+                                                                       matrix));
 }
 
 static bool

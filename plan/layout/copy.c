@@ -26,10 +26,7 @@ jot_plan_copy_lasts(const Make *m, uint32_t pos)
     for (i = 0; i < ctx->undo.n; i++)
         if (ctx->undo.v[i].old == id)
             return false;
-    for (i = 0; i < m->s->passing.n; i++)
-        if (m->s->passing.v[i] == id)
-            return false;
-    return true;
+    return !jot_find_u32(m->s->passing.v, m->s->passing.n, id);
 }
 
 /* How far the access goes over the edge, and the value there. */
