@@ -221,6 +221,14 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
     return llama_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo, m->rounded);
 }
 
+/* x + y, a variable of its own where y is of words: a norm's sums have no place in these kernels. */
+static jot_Var
+then(const Llama *m, jot_Var x, jot_Var y)
+{
+    x = jot_add(x, y);
+    return m->rounded ? jot_stop_fuse(x) : x;
+}
+
 /* Rows of the table. */
 static jot_Var
 table_rows(LlamaWeight w, jot_Var tokens)
@@ -249,10 +257,10 @@ llama_graph(Llama *m, const LlamaAt *at, bool last)
     for (int64_t i = 0; i < m->of.layers; i++) {
         LlamaLayer *l = &m->layer[i];
         n = jot_rms_norm(x, l->norm, m->of.eps);
-        x = jot_add(x, attend(m, l, n, at, positions));
+        x = then(m, x, attend(m, l, n, at, positions));
         n = jot_rms_norm(x, l->ff_norm, m->of.eps);
         n = jot_mul(jot_silu(llama_times(n, l->w1, m->rounded)), llama_times(n, l->w3, m->rounded));
-        x = jot_add(x, llama_times(n, l->w2, m->rounded));
+        x = then(m, x, llama_times(n, l->w2, m->rounded));
     }
     if (last)
         x = jot_slice_dim(x, 1, -1, JOT_END, 1);
