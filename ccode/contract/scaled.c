@@ -167,7 +167,7 @@ jot_scaled_find(const Kernel *k, Scaled *s)
 
 /* ---- layouts ---- */
 
-/* Words of bytes: by an instruction, or by those of vectors of shorts, a half of each byte at a time
+/* Words of bytes: by an instruction, or by those of vectors of shorts, half of each byte at a time
  * (ccode/emit/dialect.c). */
 static bool
 scaled_fits(const Target *target)

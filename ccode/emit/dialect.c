@@ -398,11 +398,12 @@ dot_halves(Text *out, const DotName *d)
 {
     const char *to = d->vector, *u = d->vector + 1;
     jot_text_f(out, "    const jot_u%s low = a & 0x0f0f0f0fu, high = a >> 4 & 0x0f0f0f0fu;\n"
-               "    const jot_u%s one = (jot_u%s){0} + 0x00010001u;\n    jot_u%s p, q;\n", u, u, u, u);
+               "    const jot_u%s one = (jot_u%s){0} + 0x00010001u;\n    jot_u%s p, q;\n", u, u, u,
+               u);
     for (int i = 0; i < 2; i++)
         jot_text_f(out, "    __asm__(\"%s\" : \"=v\"(%s) : \"v\"(%s), \"v\"(b));\n"
-                   "    __asm__(\"vpmaddwd {%%2, %%1, %%0|%%0, %%1, %%2}\" : \"=v\"(%s) : \"v\"(%s), "
-                   "\"v\"(one%s));\n", d->op, i ? "q" : "p", i ? "high" : "low", i ? "q" : "p",
+                   "    __asm__(\"vpmaddwd {%%2, %%1, %%0|%%0, %%1, %%2}\" : \"=v\"(%s) : "
+                   "\"v\"(%s), \"v\"(one%s));\n", d->op, i ? "q" : "p", i ? "high" : "low", i ? "q" : "p",
                    i ? "q" : "p", i ? " << 4" : "");
     jot_text_f(out, "    return (jot_%s)((jot_u%s)c + p + q);\n", to, u);
 }
