@@ -242,7 +242,8 @@ worst_of(Llama *m, Naive *n, int64_t last)
     return worst;
 }
 
-/* What meets weights in blocks is rounded: within the bound that is stated, on rows of 0, too; and there it is not what floats give. */
+/* What meets weights in blocks is rounded: within the bound that is stated, on rows of 0, too; and
+ * elsewhere it is not what floats give. */
 static void
 test_rounded(const char *backend)
 {
