@@ -2,9 +2,10 @@
  *
  * One is cloned, rather than stored for another group, if it has more elements than the largest
  * variable it is computed from, or as many and all operands are read by reindexes. So no product of
- * a convolution and no window of a pooling is ever in memory. Policy reward also clones what is
- * cheap, is read as it lies by groups without a contraction, and is computed from little more than
- * itself: of a batch norm the backward pass needs the input and not five variables on the way.
+ * a convolution and no window of a pooling is ever in memory. So are halves as floats. Policy
+ * reward also clones what is cheap, is read as it lies by groups without a contraction, and is
+ * computed from little more than itself: of a batch norm the backward pass needs the input and not
+ * five variables on the way.
  *
  * What an equality compares, as the gradient of a maximum does with its terms, is computed once, if
  * anything dear is in it: kernels, and compilers, differ in its last place.
@@ -144,6 +145,16 @@ clone_unpacks(const CloneOperands *below, const Node *n)
         && !below->dear && below->far;
 }
 
+/* Halves as floats: that is how they are read in any case. */
+static bool
+clone_widens(const Fuser *f, uint32_t i)
+{
+    const Node *n = f->node[i];
+    int from = n->kind == NODE_EW && n->op == EW_CAST ? f->node[f->in[f->in0[i]]]->dtype : 0;
+
+    return n->dtype == JOT_F32 && (from == JOT_F16 || from == JOT_BF16);
+}
+
 static void
 clone_judge(Fuser *f, CloneOperands *below, uint32_t i)
 {
@@ -182,7 +193,7 @@ clone_judge(Fuser *f, CloneOperands *below, uint32_t i)
     if (f->bits[i] & (FN_KEEP | FN_MOVED))
         return;
     if (jot_fuse_is_elementwise(n) && clone_may(&sum) &&
-        (n->nelem > sum.leaf || (n->nelem == sum.leaf && sum.far)))
+        (n->nelem > sum.leaf || (n->nelem == sum.leaf && (sum.far || clone_widens(f, i)))))
         f->bits[i] |= FN_CLONE;
     if (sum.work && ((double)n->nelem <= sum.total || sum.dear || sum.uneven)
         && !clone_unpacks(&sum, n))

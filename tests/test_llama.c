@@ -1,7 +1,7 @@
 /* test_llama.c - the language model of examples/llama: its text, letter by letter, where the model
  * is there, and as GGUF and safetensors, rounded too; products that are rounded within their bound;
- * logits of drawn weights of every form against a loop, in conversations side by side, in pieces and
- * one by one, over the end of a cache that lets go of the oldest; words; draws; files that are cut
+ * logits of drawn weights of every form against a loop, in conversations side by side, in pieces
+ * and one by one, over the end of a cache that lets go of the oldest; words; draws; files that are cut
  * off or lie; learning.
  *
  * Guards: examples/llama/model.c, examples/llama/load.c, examples/llama/load_io.c,
@@ -242,8 +242,8 @@ worst_of(Llama *m, Naive *n, int64_t last)
     return worst;
 }
 
-/* What meets weights in blocks is rounded: within the bound that is stated, on whole rows of 0, too;
- * and there it is not what floats give. */
+/* What meets weights in blocks is rounded: within the bound that is stated, on rows of 0, too; and
+ * elsewhere it is not what floats give. */
 static void
 test_rounded(const char *backend)
 {

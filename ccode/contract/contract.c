@@ -6,7 +6,7 @@
  *
  * Read before: ccode/contract/contract.h. After: ccode/contract/products.c,
  * ccode/contract/sched.c. */
-#include "ccode/contract/contract.h"
+#include "ccode/contract/make.h"
 
 enum { CONTRACT_NARROW = 4 };
 
@@ -318,15 +318,18 @@ jot_contract_panel(const Target *target, int lanes)
     return target->vectors >= 8 && lanes > 1 ? 2 * lanes : lanes > 1 ? lanes : 4;
 }
 
-/* Floats made of integers, and their scale: unpacked from where they lie, for a copy of them would
- * have to be unpacked as well. */
+/* Floats made of integers, and their scale, and halves that meet floats: unpacked from where they
+ * lie, for a copy of them would have to be unpacked as well. */
 static bool
-wish_none(const Kernel *k, uint32_t operand)
+wish_none(const Kernel *k, uint32_t operand, uint32_t other)
 {
     OperandWalk w;
     uint32_t n;
     if (k->values.v[operand].dtype < JOT_F16)
         return false;
+    if (jot_contract_half(k, operand) && !jot_contract_half(k, other) &&
+        !jot_contract_windowed(k, operand) && !jot_contract_windowed(k, other))
+        return true;
     for (jot_operands_open(&w, k, operand); (n = jot_operands_next(&w)) != 0;)
         if (k->values.v[n].op == VAL_LOAD && k->bufs.v[k->values.v[n].buf].dtype < JOT_F16)
             return true;
@@ -342,7 +345,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     uint32_t a = jot_operands_load(k, c->a, buf), v = jot_operands_load(k, c->b, buf);
     Wish w;
     memset(&w, 0, sizeof w);
-    if ((a && wish_none(k, c->a)) || (v && wish_none(k, c->b)))
+    if ((a && wish_none(k, c->a, c->b)) || (v && wish_none(k, c->b, c->a)))
         return false;
     if (c->along >= 0 ? v && !a : a && !v) {
         const Value *load = &k->values.v[a ? a : v];

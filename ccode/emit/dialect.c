@@ -369,8 +369,9 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
 }
 
 /* Dot products, where the compiler is told of an instruction; of several the first. It adds to c,
- * or gives the products of each lane, or puts these where a was. */
-typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS } DotForm;
+ * or gives the products of each lane, or puts these where a was; HALVES: it gives those of half a
+ * byte each, of four bits, for more would not fit a short, as shorts that are added in pairs. */
+typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS, DOT_HALVES } DotForm;
 typedef struct { int row; const char *vector, *target, *op; DotForm form; } DotName;
 #define DOT_X86 " {%2, %1, %0|%0, %1, %2}"
 #define DOT_ARM64 " && defined __aarch64__"
@@ -379,6 +380,8 @@ static const DotName dot_names[] = {
     { DOT_BF16, "f32x4", "__ARM_FEATURE_BF16_VECTOR_ARITHMETIC" DOT_ARM64,
       "bfdot %0.4s, %1.8h, %2.8h", DOT_ADDS },
     { DOT_U8I8, "i32x16", "__AVX512VNNI__", "vpdpbusd" DOT_X86, DOT_ADDS },
+    { DOT_U8I8, "i32x16", "__AVX512BW__", "vpmaddubsw" DOT_X86, DOT_HALVES },
+    { DOT_U8I8, "i32x8", "__AVX2__", "vpmaddubsw" DOT_X86, DOT_HALVES },
     { DOT_I8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "sdot %0.4s, %1.16b, %2.16b", DOT_ADDS },
     { DOT_U8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "udot %0.4s, %1.16b, %2.16b", DOT_ADDS },
     { DOT_I16, "i32x16", "__AVX512VNNI__", "vpdpwssd" DOT_X86, DOT_ADDS },
@@ -389,6 +392,21 @@ static const DotName dot_names[] = {
 };
 #undef DOT_X86
 #undef DOT_ARM64
+
+static void
+dot_halves(Text *out, const DotName *d)
+{
+    const char *to = d->vector, *u = d->vector + 1;
+    jot_text_f(out, "    const jot_u%s low = a & 0x0f0f0f0fu, high = a >> 4 & 0x0f0f0f0fu;\n"
+               "    const jot_u%s one = (jot_u%s){0} + 0x00010001u;\n    jot_u%s p, q;\n", u, u, u,
+               u);
+    for (int i = 0; i < 2; i++)
+        jot_text_f(out, "    __asm__(\"%s\" : \"=v\"(%s) : \"v\"(%s), \"v\"(b));\n"
+                   "    __asm__(\"vpmaddwd {%%2, %%1, %%0|%%0, %%1, %%2}\" : \"=v\"(%s) : "
+                   "\"v\"(%s), \"v\"(one%s));\n", d->op, i ? "q" : "p", i ? "high" : "low", i ? "q" : "p",
+                   i ? "q" : "p", i ? " << 4" : "");
+    jot_text_f(out, "    return (jot_%s)((jot_u%s)c + p + q);\n", to, u);
+}
 
 JOT_FN void
 jot_dot_text(Text *out, const char *vector, size_t n, int row)
@@ -409,6 +427,8 @@ jot_dot_text(Text *out, const char *vector, size_t n, int row)
                        "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n"
                        "    return (jot_%s)((jot_u%s)c + p);\n",
                        d->vector + 1, d->op, in, in, in, d->vector, d->vector + 1);
+        else if (d->form == DOT_HALVES)
+            dot_halves(out, d);
         else
             jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(c) : \"%c\"(a), \"%c\"(b));\n"
                        "    return c;\n", d->op, in, in, in);

@@ -75,14 +75,15 @@ weight_times_q4(jot_Var x, LlamaWeight w)
                    jot_scale(jot_stop_fuse(jot_matmul(whole, jot_swap(scale, 0, 1))), 8));
 }
 
-/* x (rows, blocks, 32) as bytes, each block's largest 127; what they are times, and that times their
- * sum and `less`: (rows, blocks). A kernel of their own makes them, once for all that x meets. */
+/* x (rows, blocks, 32) as bytes, each block's largest 127; what they are times, and that times
+ * their sum and `less`: (rows, blocks). A kernel of their own makes them, once for all that x meets. */
 typedef struct { jot_Var bytes, scale, sum; } Rounded;
 
 static Rounded
 weight_round(jot_Var x, double less)
 {
-    jot_Var most = jot_max(jot_abs(x), JOT_DIMS(2)), zero = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 0);
+    jot_Var most = jot_max(jot_abs(x), JOT_DIMS(2));
+    jot_Var zero = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 0);
     jot_Var by = jot_unsqueeze(jot_where(jot_gt(most, zero), jot_div(jot_full(
                                    x.ctx, JOT_F32, JOT_SHAPE(), 127), most), zero), 2);
     jot_Var whole = jot_round(jot_mul(x, by));
@@ -218,7 +219,16 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
         v = cache_update(l->values, v, at->place, 2);
     }
     x = jot_transpose(jot_attention(q, k, v, &how), JOT_INTS(0, 2, 1, 3));
-    return llama_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo, m->rounded);
+    x = jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim));
+    return llama_times(x, l->wo, m->rounded);
+}
+
+/* x + y, a variable of its own where y is of words: no norm's sums have a place in such kernels. */
+static jot_Var
+then(const Llama *m, jot_Var x, jot_Var y)
+{
+    x = jot_add(x, y);
+    return m->rounded ? jot_stop_fuse(x) : x;
 }
 
 /* Rows of the table. */
@@ -249,10 +259,10 @@ llama_graph(Llama *m, const LlamaAt *at, bool last)
     for (int64_t i = 0; i < m->of.layers; i++) {
         LlamaLayer *l = &m->layer[i];
         n = jot_rms_norm(x, l->norm, m->of.eps);
-        x = jot_add(x, attend(m, l, n, at, positions));
+        x = then(m, x, attend(m, l, n, at, positions));
         n = jot_rms_norm(x, l->ff_norm, m->of.eps);
         n = jot_mul(jot_silu(llama_times(n, l->w1, m->rounded)), llama_times(n, l->w3, m->rounded));
-        x = jot_add(x, llama_times(n, l->w2, m->rounded));
+        x = then(m, x, llama_times(n, l->w2, m->rounded));
     }
     if (last)
         x = jot_slice_dim(x, 1, -1, JOT_END, 1);
