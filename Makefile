@@ -220,7 +220,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" \
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
-	    "$(B)/tests/test_open 6 7" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
+	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) "$(B)/tests/test_children 8"
 
@@ -249,7 +249,7 @@ mutate:
 # would skip, without one. Left to make test-long are the programs whose time is their compilers' or the
 # interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
 NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
-          test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check test_open
+          test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \

@@ -85,7 +85,7 @@ static const struct { size_t field; const char *env; } config_numbers[] = {
 #define NUMBER(field, env) {offsetof(jot_Config, field), env},
     NUMBER(lanes, "JOT_LANES") NUMBER(deterministic, "JOT_DETERMINISTIC")
     NUMBER(threads, "JOT_THREADS") NUMBER(give_back, "JOT_GIVE_BACK") NUMBER(tune, "JOT_TUNE")
-    NUMBER(check, "JOT_CHECK") NUMBER(open_sizes, "JOT_OPEN_SIZES")
+    NUMBER(check, "JOT_CHECK")
 #undef NUMBER
 };
 

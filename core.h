@@ -181,9 +181,6 @@ typedef struct {
     int no_environment;     /* 1: no variable is read; programs are looked for in /usr/bin, /bin */
     int no_programs;        /* 1: no program is started */
     int no_threads;         /* 1: no thread is started; threads is 1, compilers are waited for */
-    int open_sizes;         /* 1: a kernel of the best tier that was met with other extents may serve
-                               them all, and one that comes often gets its own; else that is the
-                               first tier's alone; JOT_OPEN_SIZES */
 } jot_Config;
 
 /* config NULL: everything from the host and its environment. jot_open(&config) passes the size that

@@ -42,18 +42,11 @@ typedef struct {
     const char *swap32, *swap64; /* compare and swap: functions of (word, old, new) */
 } DeviceDialect;
 
-/* What extents, strides and constants are: text; arguments; text between marks, of which the plan
- * makes one or the other (plan/tier/open.c). */
-enum { ANY_TEXT, ANY_ARGUMENT, ANY_MARKED };
-#define ANY_NUMBER '\001' /* dtype, a digit, and 16 of bits, all hexadecimal; text, to ANY_END */
-#define ANY_END '\002'
-#define ANY_HEAD '\003'   /* where the function's variables begin */
-
 /* How a target spells things: a row of the table in ccode/emit/dialect.c, found by its name. */
 typedef struct {
     const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */
-    uint8_t any;          /* extents, strides and constants (ccode/emit/any.c): ANY_ */
+    bool any;             /* extents, strides and constants are arguments (ccode/emit/any.c) */
     const char *restrict_; /* "restrict" or "" */
     const char *function; /* what stands before "void name(" */
     const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */

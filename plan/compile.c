@@ -265,8 +265,7 @@ compile_due(const PlanKernel *k, uint64_t now)
 static bool
 compile_repeats(const Plan *plan, const PlanStep *step, uint64_t now)
 {
-    return compile_due(step->best.kernel, now)
-        && (plan->runs > 1 || step->known || step->best.kernel->open);
+    return compile_due(step->best.kernel, now) && (plan->runs > 1 || step->known);
 }
 
 static bool
@@ -452,8 +451,8 @@ jot_plan_compile(Make *m)
     m->plan->early |= begins && ctx->target.late; /* or a body of its is */
     m->plan->generic = begins && jot_tier_generic(ctx, m->plan);
     ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1)
-      && (m->plan->early || m->plan->beside || jot_tier_settle(ctx, m->plan, false));
-    for (i = 0; ok && !m->plan->early && !m->plan->beside && i < m->plan->steps.n; i++)
+      && (m->plan->early || jot_tier_settle(ctx, m->plan, false));
+    for (i = 0; ok && !m->plan->early && i < m->plan->steps.n; i++)
         if (m->plan->steps.v[i].quick.kernel)
             m->plan->steps.v[i].quick.kernel->met = true;
     return ok;

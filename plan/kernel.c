@@ -226,7 +226,6 @@ jot_plan_step_end(Make *m, PlanStep *step, bool ok)
 {
     step->narg = m->plan->args.n - step->arg;
     step->nscalar = m->plan->scalars.n - step->scalar;
-    m->plan->opens += ok && step->best.kernel->open;
     if (ok && jot_vec_add(m->ctx, m->plan->steps, *step, "plan"))
         return true;
     jot_plan_kernel_unref(m->ctx, step->best.kernel);
@@ -272,8 +271,7 @@ jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *
 JOT_FN bool
 jot_plan_step_quick(const Make *m, const PlanStep *step)
 {
-    return m->ctx->backend->quick && !m->plan->dialect && !m->plan->beside
-        && !step->best.kernel->fn;
+    return m->ctx->backend->quick && !m->plan->dialect && !step->best.kernel->fn;
 }
 
 /* The dump was written before the name was known. */
@@ -375,12 +373,8 @@ kernel_tier(KernelStep *s, PlanTier tier)
           || jot_plan_refused(m, &why, s->what);
     else
         ok = jot_plan_text(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
-    if (ok && m->open && tier == TIER_BEST)
-        ok = jot_open_text(m, &text, &info);
     if (ok)
         jot_plan_step_launch(m, launch, &text, s->what, false, tier, &info);
-    if (launch->kernel && tier == TIER_BEST)
-        launch->kernel->open |= m->open;
     if (launch->kernel && tier == TIER_BEST)
         kernel_dump_name(&m->dump, dumped, launch->kernel);
     if (info.shared_nbytes > s->shared_nbytes)
@@ -421,10 +415,7 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, u
     jot_kernel_cost(k, &step.cost);
     step.copy = copy;
     m->args.bufs.n = m->args.scalars.n = 0; /* kept is what it does, whichever its variables */
-    if (keep)
-        jot_open_own(m, k, what);
     ok = kernel_tiers(&s, keep) && kernel_own_args(m, var, n, s.shared_nbytes, &step);
-    m->open = false;
     return jot_plan_step_end(m, &step, ok);
 }
 
@@ -434,15 +425,10 @@ kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 {
     char what[96];
     KernelStep s = {m, group, NULL, NULL, what, NULL, 0, step};
-    bool ok;
 
     kernel_describe(m, group, what, sizeof what);
     m->ctx->stats.groups_built++;
-    if (keep)
-        jot_open_group(m, group);
-    ok = kernel_tiers(&s, keep);
-    m->open = false;
-    return ok && kernel_step_args(m, group, s.args, s.shared_nbytes, step);
+    return kernel_tiers(&s, keep) && kernel_step_args(m, group, s.args, s.shared_nbytes, step);
 }
 
 static bool

@@ -188,8 +188,6 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     Plan empty;
     uint32_t i;
 
-    if (plan->own)
-        jot_plan_free(ctx, plan->own);
     if (plan->replay)
         ctx->backend->device->replay_free(ctx->backend, ctx, plan->replay);
     for (i = 0; i < plan->steps.n; i++) {
@@ -215,8 +213,6 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     empty.key = plan->key;
     empty.nkey = plan->nkey;
     empty.dialect = plan->dialect;
-    empty.exact = plan->exact;
-    empty.beside = plan->beside;
     *plan = empty;
 }
 
@@ -290,7 +286,6 @@ jot_plan_close(jot_Ctx *ctx)
     while (c->nplans)
         plan_drop_oldest(ctx);
     jot_plan_knowns_close(ctx);
-    jot_opens_close(ctx);
     jot_plan_tuned_close(ctx);
     jot_vec_free(&ctx->mem, c->key);
     jot_mem_free(&ctx->mem, c->block, c->block_nbytes);

@@ -43,9 +43,8 @@ known_head(const Make *m, KeyOf of)
 {
     const Target *t = &m->ctx->target;
 
-    /* for these extents alone; priced by other rates; for smaller work-groups */
-    return (uint32_t)of | (uint32_t)m->plan->exact << 7 | (uint32_t)t->late << 8
-         | (uint32_t)t->group << 17;
+    /* priced by other rates; for smaller work-groups */
+    return (uint32_t)of | (uint32_t)t->late << 8 | (uint32_t)t->group << 17;
 }
 
 /* Is it in memory for the group, whoever computes it? */

@@ -62,7 +62,6 @@ struct PlanKernel {
     bool good;         /* ... and that is whose function it has */
     double spent;      /* ... seconds that its launches took so far, by estimate */
     bool met;          /* ... an earlier plan has it */
-    bool open;         /* of the best tier: extents may be arguments (plan/tier/open.c) */
     uint32_t at;       /* its number there, while that is being compiled */
     uint64_t launch;   /* the first one that it was to be part of; 0: none yet */
     KernelFn *fn;      /* NULL: not there, or not yet */
@@ -160,10 +159,6 @@ struct Plan {
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
     bool generic;          /* heavy, of texts met with other extents: these are compiled */
-    bool exact;            /* no kernel of it is to serve other extents ... */
-    bool beside;           /* ... and another plan runs until all of them are there */
-    uint32_t opens, often; /* steps whose kernels are; runs of such a plan */
-    Plan *own;             /* the exact one that is to replace it; NULL: not yet */
 };
 
 /* What one run of a plan works on. `block`: temporaries and scratch, the context's. */
@@ -185,7 +180,6 @@ struct PlanCache {
     Plan *plans[PLAN_BUCKETS];
     PlanKernel *kernels[PLAN_BUCKETS];
     struct PlanKnowns *knowns;
-    struct PlanOpens *opens; /* plan/tier/open.c; NULL: nothing yet */
     uint32_t planned;      /* nodes so far, up to those that jot_rates_planned counts */
     struct PlanTuned *tuned; /* plan/tier/tune.c; NULL: nothing yet */
     uint32_t told;         /* by jot_Status: that compiling failed so, and slower code runs */
@@ -336,9 +330,6 @@ typedef struct {
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
-    bool open;             /* the text that is made is to serve other extents, too ... */
-    int nopen;             /* ... than these, of axes that have had others */
-    int64_t open_ext[16];
     const Products *products; /* of the group whose text is made; NULL: it is none's */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
@@ -410,16 +401,6 @@ JOT_FN void jot_plan_var_touch(Make *m, uint32_t number);
 JOT_FN bool jot_plan_tunes(Make *m);
 JOT_FN bool jot_plan_tune(Make *m, const Kernel *k, Text *out, EmitInfo *info);
 JOT_FN void jot_plan_tuned_close(jot_Ctx *ctx);
-
-/* plan/tier/open.c: one kernel for many extents. m->open: was a group, a kernel of the plan's own,
- * met that is alike but for those? It is now. Mark the axes of its kernel that have changed. A
- * marked text becomes one with arguments, whose values go to info->ints. False: memory was refused.
- */
-JOT_FN void jot_open_group(Make *m, uint32_t group);
-JOT_FN void jot_open_own(Make *m, const Kernel *k, const char *what);
-JOT_FN void jot_open_axes(const Make *m, Kernel *k);
-JOT_FN bool jot_open_text(Make *m, Text *text, EmitInfo *info);
-JOT_FN void jot_opens_close(jot_Ctx *ctx);
 
 /* plan/user.c: the steps of user code and of a stack. */
 JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);
@@ -514,7 +495,6 @@ JOT_FN bool jot_tier_varies(const PlanStep *step);
  * the reason). */
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
-JOT_FN bool jot_tier_whole(jot_Ctx *ctx, const Plan *plan); /* all the best are there now */
 
 /* plan/run.c */
 JOT_FN uint32_t jot_plan_bind_key(const Plan *plan); /* memory for its arrays, in jot_Scalars */

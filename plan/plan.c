@@ -14,8 +14,6 @@
 #include "ops/user/code.h"
 #include "plan/tier/profile.h"
 
-enum { PLAN_OFTEN = 24 }; /* runs of a plan that make its extents worth kernels of their own */
-
 /* ---- dumps -------------------------------------------------------------------------------- */
 
 JOT_FN bool
@@ -202,10 +200,9 @@ jot_plan_cache_open(jot_Ctx *ctx)
     return true;
 }
 
-/* A plan for this selection, whose key is in the cache; NULL: it could not be made. beside: until
- * all of it is compiled, another runs. */
+/* A plan for this selection, whose key is in the cache; NULL: it could not be made. */
 static Plan *
-plan_make(jot_Ctx *ctx, const Selection *s, uint64_t hash, bool beside)
+plan_new(jot_Ctx *ctx, const Selection *s, uint64_t hash)
 {
     const struct PlanCache *c = ctx->plans;
     Plan *plan = jot_mem_new(&ctx->mem, 1, sizeof *plan);
@@ -221,50 +218,13 @@ plan_make(jot_Ctx *ctx, const Selection *s, uint64_t hash, bool beside)
     memcpy(plan->key, c->key.v, c->key.n * sizeof *plan->key);
     plan->nkey = c->key.n;
     plan->hash = hash;
-    plan->exact = plan->beside = beside;
     if (!jot_plan_make(ctx, s, plan)) {
         jot_plan_free(ctx, plan);
         return NULL;
     }
+    jot_plan_keep(ctx, plan);
+    ctx->stats.plans++;
     return plan;
-}
-
-/* ... and kept. */
-static Plan *
-plan_new(jot_Ctx *ctx, const Selection *s, uint64_t hash)
-{
-    Plan *plan = plan_make(ctx, s, hash, false);
-
-    if (plan) {
-        jot_plan_keep(ctx, plan);
-        ctx->stats.plans++;
-    }
-    return plan;
-}
-
-/* Kernels that serve many extents are slower than those of one, some by a half: a plan that runs
- * often gets these, compiled beside it. What fails there is no failure of this run. */
-static Plan *
-plan_settled(jot_Ctx *ctx, const Selection *s, Plan *plan)
-{
-    Plan *own = plan->own;
-
-    if (!plan->opens || plan->exact)
-        return plan;
-    if (!own && ++plan->often == PLAN_OFTEN) {
-        own = plan->own = plan_make(ctx, s, plan->hash, true);
-        if (!own) {
-            ctx->status = JOT_OK;
-            ctx->message[0] = 0;
-            ctx->mem.failed = false;
-        }
-    }
-    if (!own || !jot_tier_whole(ctx, own))
-        return plan;
-    plan->own = NULL;
-    jot_plan_drop(ctx, plan);
-    jot_plan_keep(ctx, own);
-    return own;
 }
 
 /* The plan for this selection, kept in the cache; NULL: it could not be made. */
@@ -349,7 +309,6 @@ plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
     while (plan && jot_rates_due(ctx, plan->early));
     if (!plan)
         return false;
-    plan = plan_settled(ctx, s, plan);
     plan->used = ++ctx->plans->clock;
     ctx->stats.last_kernels = plan->steps.n;
     ctx->stats.last_max_rank = plan->max_rank;

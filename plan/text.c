@@ -61,15 +61,12 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
 {
     bool quick = tier == TIER_QUICK;
     Wanted want = kernel_wanted(m);
-    const Dialect *dialect = quick ? jot_dialect_find("c_any")
-                           : m->open ? jot_dialect_find("gnu_open") : m->dialect;
+    const Dialect *dialect = quick ? jot_dialect_find("c_any") : m->dialect;
     Sched s;
     bool ok;
 
     if (!jot_ir_verify(k, why))
         return false;
-    if (!quick)
-        jot_open_axes(m, k);
     want.own = own;
     want.quick = quick;
     want.plain = plain;
@@ -167,8 +164,7 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
         && jot_plan_print(m, k, tier, NULL, plain, out, info, why);
 }
 
-/* A random schedule too long to print, or to run, gives way to the plain one; one that is to serve
- * other extents, if it is refused, to that of these. */
+/* A random schedule too long to print, or to run, gives way to the plain one. */
 JOT_FN bool
 jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
               Text *out, EmitInfo *info, KernelCost *cost)
@@ -194,9 +190,8 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
             m->products = NULL;
             jot_kernel_close(&k);
         }
-        again = !ok && (!plain || m->open) && !m->ctx->status && !m->ctx->mem.failed;
+        again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;
         plain = true;
-        m->open = m->open && !again;
     } while (again);
     if (!ok)
         jot_plan_refused(m, &why, what);

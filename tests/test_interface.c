@@ -125,8 +125,7 @@ hostile(void *ud, const char *name)
     static const char *const bad[] = {"JOT_BACKEND", "JOT_POLICY", "JOT_DUMP", "JOT_LAYOUT",
                                       "JOT_SCHEDULE", "JOT_PRECISION", "JOT_TARGET", "JOT_LANES",
                                       "JOT_DETERMINISTIC", "JOT_THREADS", "JOT_GIVE_BACK",
-                                      "JOT_TUNE", "JOT_CHECK", "JOT_DEVICE_MEMORY",
-                                      "JOT_OPEN_SIZES"};
+                                      "JOT_TUNE", "JOT_CHECK", "JOT_DEVICE_MEMORY"};
 
     (void)ud;
     asked++;
@@ -142,7 +141,7 @@ check_environment(void)
     jot_Config off = {.hooks = {.getenv = hostile}, .backend = "interp", .policy = "", .dump = "",
                       .layout = "", .schedule = "", .precision = "", .target = "", .cache_dir = "",
                       .device_nbytes = UINT64_MAX, .threads = -1, .lanes = -1, .give_back = -1,
-                      .deterministic = -1, .tune = -1, .check = -1, .open_sizes = -1};
+                      .deterministic = -1, .tune = -1, .check = -1};
     jot_Config none = {.hooks = {.getenv = hostile, .log = keep_log}, .no_environment = 1}, on = off;
     jot_Ctx *c = jot_open(&off);
 

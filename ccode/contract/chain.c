@@ -288,25 +288,11 @@ chain_heights(Chain *c)
     int64_t most = room > CHAIN_MOST  ? CHAIN_MOST
                  : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
     c->height = c->row < 0 ? 1 : jot_contract_even(ext, 1, most);
-    c->open = c->row >= 0 && c->k->axes.v[c->row].open && ext > CHAIN_OPEN;
-    if (c->open)
-        c->height = ext <= 2 * CHAIN_OPEN ? CHAIN_OPEN : c->product[0].m.registers >= 32 ? 12 : 6;
     c->phased = c->row >= 0 && c->height < ext &&
                 jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < CHAIN_STEPS;
     for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */
         if (c->shared & ~jot_chain_bit(c->row) & ~c->k->values.v[c->product[i].m.c.b].free)
             c->phased = true;
-}
-
-/* All rows of a block, and as many vectors as registers have room for. */
-static void
-chain_whole(const Chain *c, ContractMake *m)
-{
-    int64_t all = (jot_chain_ext(c, m->v) + m->lanes - 1) / m->lanes;
-    m->rows = c->height;
-    m->vectors = (m->registers - 1) / (m->rows + 1);
-    m->vectors = m->vectors < 1 ? 1 : m->vectors > all ? all : m->vectors;
-    m->block = m->vectors * m->lanes;
 }
 
 static void
@@ -318,8 +304,6 @@ chain_blocks(Chain *c)
         int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / 2;
         double nbytes;
         jot_contract_block_of(m, m->r == c->row ? c->height : jot_chain_ext(c, m->r), INT32_MAX);
-        if (c->open && m->r == c->row)
-            chain_whole(c, m);
         nbytes = 4 * jot_kernel_points(c->k, (m->c.n | m->c.k) & c->k->values.v[m->c.b].free);
         p->packed = c->kind[m->c.b] == CHAIN_INLINE &&
                     !(jot_contract_unit(m, m->c.b, m->v) && jot_contract_plain(m, m->c.b) &&

@@ -19,7 +19,6 @@ enum {
     CHAIN_STEPS = 16,       /* of the loops around blocks: enough for any number of threads */
     CHAIN_FEW = 8,          /* rows for which nothing is packed that lies in vectors */
     CHAIN_LEAST = 16,       /* rows of a block */
-    CHAIN_OPEN = 4,         /* ... of an open extent that has few */
     CHAIN_MOST = 128,
     CHAIN_NBYTES = 1 << 17, /* of scratch that a block of more rows may have */
     CHAIN_PANEL = 256       /* sums side by side, in an array */
@@ -43,7 +42,6 @@ typedef struct {
     uint64_t shared;        /* axes around everything */
     int row;                /* of these: the one that goes in blocks; -1: none does */
     int64_t height;         /* of a block */
-    bool open;              /* the row's extent is: blocks are clamped, and as high as one of sums */
     bool phased;            /* blocks are shared out, panels packed before */
     int nproduct, nstage;
     ChainProduct product[CHAIN_PRODUCTS];

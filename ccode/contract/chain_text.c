@@ -33,8 +33,7 @@ chain_outer(const Chain *c, LoopList *outer)
     jot_loops_axes(outer, c->shared & ~row, LOOP_PARALLEL);
     if (c->row >= 0 && c->height < jot_chain_ext(c, c->row))
         jot_loops_add(outer, c->row, c->height,
-                      c->phased || c->shared == row ? LOOP_PARALLEL
-                      : c->open                     ? LOOP_CLAMP : LOOP_SERIAL);
+                      c->phased || c->shared == row ? LOOP_PARALLEL : LOOP_SERIAL);
 }
 
 /* What all stages have in common: O around everything, q the row of a block, H and D where it
@@ -107,8 +106,7 @@ chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
     jot_write_index(w, 'P', panels ? jot_ix_mod(ix, v, block, NULL) : v);
     jot_write_number(w, 'E', panels ? p->m.block
                              : (jot_chain_ext(c, p->m.v) + c->lanes - 1) / c->lanes * c->lanes);
-    chain_line(w, "%$s: ", p->m.c.b,
-               c->k->axes.v[p->m.v].open ? "$B $k $a $v" : "$B $k $a:$V $v:$V? $a:1u $v:1v",
+    chain_line(w, "%$s: ", p->m.c.b, "$B $k $a:$V $v:$V? $a:1u $v:1v",
                c->phased ? "; res shared p%[$g, $N#$F, $f, $P#$E]\n"
                          : "; res scratch p%[$N#$F, $f, $P#$E]\n");
 }
@@ -234,7 +232,6 @@ jot_chain_write(Chain *c, Sched *s)
     Writer w;
     jot_write_open(&w, s, c->k, c->lanes);
     s->fma = c->lanes > 1;
-    s->clamps = c->open ? c->row + 1 : 0;
     chain_roles(c, &w, &outer);
     for (int i = 0; i < c->nproduct; i++)
         if (c->product[i].packed && !c->product[i].inside) {

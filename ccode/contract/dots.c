@@ -49,23 +49,11 @@ dots_steps(const ContractMake *m, int along)
            (double)((ext + m->lanes - 1) / m->lanes);
 }
 
-static bool
-dots_open(const ContractMake *m, const ContractDots *d)
-{
-    return m->k->axes.v[d->r].open;
-}
-
-static int64_t
-dots_high(const ContractMake *m, const ContractDots *d)
-{
-    return jot_contract_high(m->k->axes.v[d->r].ext, dots_open(m, d));
-}
-
 /* Cycles of all blocks of `rows` by `columns`: of the sums, and what follows each. */
 static double
 dots_cycles(const ContractMake *m, const ContractDots *d, int64_t rows, int64_t columns)
 {
-    int64_t high = dots_high(m, d), wide = m->k->axes.v[d->v].ext;
+    int64_t high = m->k->axes.v[d->r].ext, wide = m->k->axes.v[d->v].ext;
     double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
     double times = out / (double)high / (double)wide;
 
@@ -85,7 +73,7 @@ dots_block(const ContractMake *m, ContractDots *d)
 
     for (int64_t c = 1; c <= DOTS_MOST; c++)
         for (int64_t r = 1; r <= DOTS_MOST && (r + 1) * c + 1 < m->registers; r++)
-            if (r <= dots_high(m, d) && c <= m->k->axes.v[d->v].ext &&
+            if (r <= m->k->axes.v[d->r].ext && c <= m->k->axes.v[d->v].ext &&
                 jot_choice_try(&choice, CHOICE_DOTS_BLOCK + (uint64_t)(16 * r + c),
                                dots_cycles(m, d, r, c), 0.995)) {
                 d->rows = r;
@@ -138,8 +126,7 @@ dots_nest(ContractMake *m, const ContractDots *d)
         jot_loops_add(&m->nest, d->v, each, LOOP_PARALLEL);
     jot_loops_add(&m->nest, d->v, d->columns, LOOP_SERIAL);
     jot_contract_nest(m, rows & ~r, LOOP_SERIAL);
-    m->s->clamps = dots_open(m, d) ? d->r + 1 : 0;
-    jot_loops_add(&m->nest, d->r, d->rows, dots_open(m, d) ? LOOP_CLAMP : LOOP_SERIAL);
+    jot_loops_add(&m->nest, d->r, d->rows, LOOP_SERIAL);
     jot_contract_ones(m, m->c.batch | rows | columns);
 }
 

@@ -35,7 +35,6 @@ typedef struct {
     int64_t most_vectors;       /* of a block of groups, as many as read the same of a; 0: none */
     uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
     uint64_t kept;              /* axes that these sums keep: none goes as one with another axis */
-    bool open;                  /* r's extent is open: its blocks are clamped */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
@@ -85,8 +84,6 @@ JOT_FN bool jot_contract_words_along(const ContractMake *m, uint32_t value, int 
 JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis);
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
-/* The extent that the rows of a block are chosen for: of an open one its order of magnitude. */
-JOT_FN int64_t jot_contract_high(int64_t ext, bool open);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
 /* ... of so many rows */
 JOT_FN void jot_contract_block_of(ContractMake *m, int64_t rows, int64_t widest);

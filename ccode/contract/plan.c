@@ -140,7 +140,7 @@ shares_few(const ContractMake *m, const ContractPlan *p)
     int64_t want = 2 * m->target->cores;
     double points = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n | m->c.k);
     return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
-           points >= PACK_SHARED && !m->open &&
+           points >= PACK_SHARED &&
            jot_kernel_extent(m->k, m->c.batch | m->other) == 1 &&
            jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
            jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
@@ -450,10 +450,8 @@ make_nest(ContractMake *m, const ContractPlan *p)
         jot_contract_nest(m, p->first & ~lines, LOOP_PARALLEL);
     if (p->nlines && !(lines & m->inner))
         jot_loops_add(&m->nest, p->lines, p->nlines, LOOP_PARALLEL);
-    if (m->open)
-        m->s->clamps = m->r + 1;
     if (p->rows && !p->first && p->height)
-        jot_loops_add(&m->nest, m->r, m->open ? m->rows : p->height, LOOP_PARALLEL);
+        jot_loops_add(&m->nest, m->r, p->height, LOOP_PARALLEL);
     if (p->columns)
         jot_loops_add(&m->nest, m->v, p->columns, LOOP_PARALLEL);
     m->kat = m->nest.n;
@@ -469,15 +467,14 @@ make_nest(ContractMake *m, const ContractPlan *p)
     jot_contract_nest(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
     if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)
         jot_loops_add(&m->nest, p->lines, p->nlines, LOOP_SERIAL);
-    if (p->height && !m->open && !(p->rows && !p->first))
+    if (p->height && !(p->rows && !p->first))
         jot_loops_add(&m->nest, m->r, p->height, LOOP_SERIAL);
     if (p->a == PACK_PANEL || p->a == PACK_COLUMNS)
         m->apack = m->nest.n;
     jot_loops_add(&m->nest, m->v, m->block, LOOP_SERIAL);
     if (p->nlines)
         jot_loops_add(&m->nest, p->lines, 1, LOOP_SERIAL);
-    if (!(m->open && p->rows && !p->first && p->height))
-        jot_loops_add(&m->nest, m->r, m->rows, m->open ? LOOP_CLAMP : LOOP_SERIAL);
+    jot_loops_add(&m->nest, m->r, m->rows, LOOP_SERIAL);
     jot_contract_ones(m, batch | m->outer);
 }
 
@@ -486,11 +483,6 @@ jot_contract_plan(ContractMake *m, ContractPlan *p)
 {
     memset(p, 0, sizeof *p);
     plan_packs(m, p);
-    if (m->open && p->a != PACK_NONE) { /* what is packed ends with the rows */
-        m->open = false;
-        memset(p, 0, sizeof *p);
-        plan_packs(m, p);
-    }
     plan_form(m, p);
     plan_few_rows(m, p);
     plan_blocks(m, p);

@@ -29,8 +29,6 @@
 #include "ccode/contract/epilogue.h"
 #include "target/choice.h"
 
-enum { CONTRACT_FEW = 8, CONTRACT_ANY = 720720 }; /* a multiple of all up to 16 */
-
 /* ---- how operands lie --------------------------------------------------------------------- */
 
 /* -1: not always as many. */
@@ -349,17 +347,10 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
     m->block = m->vectors * m->lanes;
 }
 
-/* Few rows, or so many that no block leaves a rest. */
-JOT_FN int64_t
-jot_contract_high(int64_t ext, bool open)
-{
-    return !open ? ext : ext <= CONTRACT_FEW ? CONTRACT_FEW / 2 : CONTRACT_ANY;
-}
-
 JOT_FN void
 jot_contract_block(ContractMake *m, int64_t widest)
 {
-    jot_contract_block_of(m, jot_contract_high(jot_axis_ext(m->s, m->r), m->open), widest);
+    jot_contract_block_of(m, jot_axis_ext(m->s, m->r), widest);
 }
 
 /* A step for blocks of at most `most`: even ones, if there are any that are not much smaller. */
@@ -441,7 +432,6 @@ choose_axes(ContractMake *m, bool epilogue)
     if (jot_contract_plain(m, m->c.a))
         m->r = fuse_chain(m, m->c.m, m->r, "mr");
     m->raxes = jot_contract_parts(m, m->r);
-    m->open = !epilogue && (m->raxes & jot_kernel_axes_open(m->k));
     rest = m->c.n & ~m->vaxes;
     m->other = rest;
     m->outer = m->c.m & ~m->raxes;

@@ -1,6 +1,5 @@
 /* ccode/emit/any.c - numbers as arguments: in a dialect that says so, the text of a kernel lacks
- * the extents, strides and constants that it is used with, so that one function serves all; or has
- * them between marks, and which of them are arguments is known when it is met with others.
+ * the extents, strides and constants that it is used with, so that one function serves all.
  *
  *     for (i = 0; i < 28; i++)            const jot_i64 n = ints[0], n_1 = ints[1];
  *         y[i*64] = x[i] * 0.25f;         for (i = 0; i < n; i++)
@@ -34,43 +33,18 @@ any_find(Printer *p, int dtype, jot_Scalar value)
     return -1;
 }
 
-JOT_FN void
-jot_print_mark(Printer *p, char mark)
-{
-    jot_text_put(p->out, &mark, 1);
-}
-
-/* -1, 0, 1 and what is no number are text. */
-static bool
-any_small(int dtype, jot_Scalar value)
-{
-    return dtype >= JOT_F16 ? value.f == 0 || value.f == 1 || value.f == -1
-                              || value.f - value.f != 0
-                            : value.i >= -1 && value.i <= 1;
-}
-
 JOT_FN bool
 jot_print_any(Printer *p, int dtype, jot_Scalar value)
 {
+    bool small = dtype >= JOT_F16 ? value.f == 0 || value.f == 1 || value.f == -1
+                                  : value.i >= -1 && value.i <= 1;
     int i;
-    if (p->d->any != ANY_ARGUMENT || any_small(dtype, value))
+    if (!p->d->any || small || (dtype >= JOT_F16 && value.f - value.f != 0))
         return false;
     i = any_find(p, dtype, value);
     if (i < 0)
         return false;
     jot_print_name(p, p->int_name[i]);
-    return true;
-}
-
-JOT_FN bool
-jot_print_any_mark(Printer *p, int dtype, jot_Scalar value, bool small)
-{
-    if (p->d->any != ANY_MARKED || (!small && any_small(dtype, value)))
-        return false;
-    jot_print_mark(p, ANY_NUMBER);
-    jot_text_f(p->out, "%x", (unsigned)dtype);
-    for (int i = 60; i >= 0; i -= 4)
-        jot_text_f(p->out, "%x", (unsigned)(value.u >> i & 15));
     return true;
 }
 

@@ -53,12 +53,11 @@ static const DeviceDialect cuda = {
 };
 
 static const Dialect dialects[] = {
-    { "c", false, ANY_TEXT, "restrict", "", "jot_fma%f", "LL", NULL },
-    { "c_any", false, ANY_ARGUMENT, "restrict", "", "jot_fma%f", "LL", NULL },
-    { "gnu", true, ANY_TEXT, "restrict", "", "__builtin_fma%f", "LL", NULL },
-    { "gnu_open", true, ANY_MARKED, "restrict", "", "__builtin_fma%f", "LL", NULL },
-    { "opencl", false, ANY_TEXT, "restrict", "", "fma", "L", &opencl },
-    { "cuda", false, ANY_TEXT, "__restrict__", "", "fma%f", "LL", &cuda },
+    { "c", false, false, "restrict", "", "jot_fma%f", "LL", NULL },
+    { "c_any", false, true, "restrict", "", "jot_fma%f", "LL", NULL },
+    { "gnu", true, false, "restrict", "", "__builtin_fma%f", "LL", NULL },
+    { "opencl", false, false, "restrict", "", "fma", "L", &opencl },
+    { "cuda", false, false, "__restrict__", "", "fma%f", "LL", &cuda },
 };
 
 JOT_FN const Dialect *

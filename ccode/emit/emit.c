@@ -73,7 +73,7 @@ print_placed(Printer *p, uint32_t number, const char *type, int64_t from)
         p->ints[i].i = from;
         p->int_dtype[i] = JOT_I64;
         p->nints++;
-        if (p->d->any == ANY_ARGUMENT)
+        if (p->d->any)
             jot_print_name(p, p->int_name[i]);
         else
             jot_text_f(p->out, "ints[%d]", i);
@@ -194,13 +194,10 @@ print_function(Printer *p, const char *name)
                "%svoid\n%s(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars,\n",
                p->d->function, name);
     jot_text_f(p->out, "    void *scratch, jot_i64 phase, jot_i64 lo, jot_i64 hi)\n{\n");
-    if (p->d->any == ANY_ARGUMENT)
+    if (p->d->any)
         print_any_body(p, &u);
-    else {
-        if (p->d->any)
-            jot_print_mark(p, ANY_HEAD);
+    else
         print_body(p, &u);
-    }
     jot_text_f(p->out, "}\n");
 }
 

@@ -36,32 +36,6 @@ jot_print_arg(const Printer *p, const Inst *in, int i)
 
 /* ---- formats ---- */
 
-static void
-print_int(Printer *p, int64_t x, bool wide)
-{
-    if (x == INT64_MIN)
-        jot_text_f(p->out, "(-9223372036854775807%s - 1)", p->d->wide);
-    else if (x == INT32_MIN && !wide)
-        jot_text_f(p->out, "(-2147483647 - 1)");
-    else
-        jot_text_f(p->out, "%lld%s", (long long)x,
-                   wide || x > INT32_MAX || x < INT32_MIN ? p->d->wide : "");
-}
-
-static void
-print_marked(Printer *p, int64_t x, bool small)
-{
-    jot_Scalar value;
-    bool marked;
-    value.i = x;
-    if (jot_print_any(p, JOT_I64, value))
-        return;
-    marked = jot_print_any_mark(p, JOT_I64, value, small);
-    print_int(p, x, false);
-    if (marked)
-        jot_print_mark(p, ANY_END);
-}
-
 JOT_FN void
 jot_print_f(Printer *p, const char *format, ...)
 {
@@ -84,7 +58,6 @@ jot_print_f(Printer *p, const char *format, ...)
         case 'd': jot_text_f(p->out, "%d", va_arg(args, int)); break;
         case 'l': jot_text_f(p->out, "%lld", (long long)va_arg(args, int64_t)); break;
         case 'i': jot_print_number(p, va_arg(args, int64_t)); break;
-        case 'c': print_marked(p, va_arg(args, int64_t), true); break;
         case 'n': jot_print_name(p, va_arg(args, Name)); break;
         case 'b': jot_print_name(p, p->buf_name[va_arg(args, uint32_t)]); break;
         case 'm': mode = va_arg(args, int); /* fall through */
@@ -236,19 +209,32 @@ print_float(Printer *p, double x, int dtype)
     }
 }
 
+static void
+print_int(Printer *p, int64_t x, bool wide)
+{
+    if (x == INT64_MIN)
+        jot_text_f(p->out, "(-9223372036854775807%s - 1)", p->d->wide);
+    else if (x == INT32_MIN && !wide)
+        jot_text_f(p->out, "(-2147483647 - 1)");
+    else
+        jot_text_f(p->out, "%lld%s", (long long)x,
+                   wide || x > INT32_MAX || x < INT32_MIN ? p->d->wide : "");
+}
+
 JOT_FN void
 jot_print_number(Printer *p, int64_t x)
 {
-    print_marked(p, x, false);
+    jot_Scalar value;
+    value.i = x;
+    if (!jot_print_any(p, JOT_I64, value))
+        print_int(p, x, false);
 }
 
 static void
 expr_print_const(Printer *p, const Inst *in)
 {
-    bool marked;
     if (in->dtype >= JOT_F16 && jot_print_any(p, in->dtype, in->c))
         return;
-    marked = in->dtype >= JOT_F16 && jot_print_any_mark(p, in->dtype, in->c, false);
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);
     else if (in->dtype == JOT_U64 || in->dtype == JOT_U32)
@@ -256,8 +242,6 @@ expr_print_const(Printer *p, const Inst *in)
                    in->dtype == JOT_U64 ? p->d->wide : "");
     else
         print_int(p, in->c.i, in->dtype == JOT_I64);
-    if (marked)
-        jot_print_mark(p, ANY_END);
 }
 
 static bool
@@ -321,8 +305,8 @@ print_load(Printer *p, const Inst *in, LaneMode mode)
         jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "",
                    half ? jot_print_short(dtype) : "", half ? "_" : "",
                    jot_print_short(in->dtype), p->lanes);
-        jot_print_f(p, part ? "%b + %2v, %c)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
-                    (int64_t)in->lanes);
+        jot_print_f(p, part ? "%b + %2v, %d)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
+                    in->lanes);
     } else
         print_element(p, in, mode);
     if (in->narg > 1) {

@@ -173,7 +173,7 @@ jot_print_jammed(Printer *p, uint32_t loop)
     uint32_t mark = p->scope.n, inner;
     int vectors, rows, ops;
     int64_t whole;
-    bool turns, all, open = in->open && p->d->any == ANY_MARKED;
+    bool turns, all;
     size_t from = p->out->n;
     if (!p->moves || p->jam || in->narg || in->wide || in->independent || in->c.i < 2)
         return false;
@@ -182,9 +182,8 @@ jot_print_jammed(Printer *p, uint32_t loop)
     ops = inner ? vectors * operations(p->code, inner) : 0;
     if (!vectors || ops > JAM_OPERATIONS)
         return false;
-    all = !turns && !open && in->c.i <= JAM_ROWS && ops * in->c.i <= JAM_ALL
-       && by_number(p->code, loop);
-    rows = all || (in->c.i < JAM_LONG && !open) ? (int)in->c.i : JAM_LONG;
+    all = !turns && in->c.i <= JAM_ROWS && ops * in->c.i <= JAM_ALL && by_number(p->code, loop);
+    rows = all || in->c.i < JAM_LONG ? (int)in->c.i : JAM_LONG;
     whole = in->c.i - in->c.i % rows;
     if (!print_rows(p, loop, inner, whole, rows)) {
         p->out->n = from;
@@ -192,7 +191,7 @@ jot_print_jammed(Printer *p, uint32_t loop)
         return false;
     }
     jot_print_close(p, loop, mark);
-    if (whole == in->c.i && !open)
+    if (whole == in->c.i)
         return true;
     print_head(p, loop, whole, in->c.i, 1);
     jot_print_braced(p, loop);

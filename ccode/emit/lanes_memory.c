@@ -43,17 +43,6 @@ print_kind(Printer *p, const Inst *in)
         jot_text_f(p->out, "%sx%d", jot_print_short(in->dtype), p->lanes);
 }
 
-/* Behind the first lane's place. */
-static void
-print_lane_at(Printer *p, int l, int64_t stride)
-{
-    int64_t by = stride < 0 ? -stride : stride;
-    if (l && p->d->any)
-        jot_print_f(p, stride < 0 ? " - %d*%i" : " + %d*%i", l, by);
-    else if (l)
-        jot_text_f(p->out, stride < 0 ? " - %lld" : " + %lld", (long long)(l * by));
-}
-
 static void
 print_far_load(Printer *p, const Inst *in, int64_t stride)
 {
@@ -67,8 +56,11 @@ print_far_load(Printer *p, const Inst *in, int64_t stride)
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, "[");
         jot_print_expr(p, jot_print_arg(p, in, 0), 3, WHOLE);
-        print_lane_at(p, l, stride);
-        jot_text_f(p->out, "]");
+        if (l)
+            jot_text_f(p->out, l * stride < 0 ? " - %lld]" : " + %lld]",
+                       (long long)(stride < 0 ? -l * stride : l * stride));
+        else
+            jot_text_f(p->out, "]");
         if (half)
             jot_text_f(p->out, ")");
     }
@@ -402,7 +394,9 @@ store_far(Printer *p, uint32_t store)
         jot_print_name(p, p->buf_name[in->aux]);
         jot_text_f(p->out, "[");
         jot_print_expr(p, arg[0], 3, WHOLE);
-        print_lane_at(p, l, stride);
+        if (l)
+            jot_text_f(p->out, " %c %lld", stride < 0 ? '-' : '+',
+                       (long long)(l * (stride < 0 ? -stride : stride)));
         jot_text_f(p->out, "] = ");
         jot_print_name(p, p->name[store]);
         jot_text_f(p->out, "[%d];\n", l);

@@ -27,7 +27,6 @@ enum {
     LOOP_WALKED = 2,    /* ... where memory is walked: from the loads of a loop the processor learns
                            what it will need */
     LOOP_LEAST = 16,    /* bytes of the narrowest vector */
-    LOOP_ROOM = 4,      /* ... of an open number of steps, of which each vector may have a part */
     LOOP_STEPS = 4,     /* fewer are worth one only as a part of an array's */
     LOOP_FARTHEST = 1 << 24 /* elements from lane to lane; farther ones go one by one */
 };
@@ -153,12 +152,9 @@ typedef struct {
     uint32_t n;                 /* the C_FOR */
     int lanes;
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
-    int64_t room;               /* elements of the shortest array of sums */
     int unrolled;               /* so many vectors stand there without a loop */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
     bool roomy;                 /* all lanes of such a part have room in the arrays of sums */
-    bool open;                  /* as many steps as an open extent has, or leaves: a number that the
-                                   text says nothing of */
     Name to;                    /* the end, where it is not a number */
 } Loop;
 
@@ -208,8 +204,8 @@ print_at(Printer *p, const Loop *l, int64_t at)
 JOT_FN void
 jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step)
 {
-    jot_print_f(p, step > 1 ? "\tfor (jot_i64 %n = %c; %n < %c; %n += %d) {\n"
-                : "\tfor (jot_i64 %n = %c; %n < %c; %n++) {\n", name, from, name, to, name, step);
+    jot_print_f(p, step > 1 ? "\tfor (jot_i64 %n = %l; %n < %l; %n += %d) {\n"
+                : "\tfor (jot_i64 %n = %l; %n < %l; %n++) {\n", name, from, name, to, name, step);
 }
 
 /* What is left from `at`, fewer steps than a vector has: a narrower one, a part of one, or one by
@@ -231,18 +227,6 @@ print_rest(Printer *p, const Loop *l, int64_t at)
     } else if (steps > 0) {
         jot_print_for(p, p->name[l->n], at, end, 1);
         print_loop_body(p, l, 0, false);
-    }
-}
-
-/* Every vector of the arrays, of each what there is: sums stay in registers, however many. */
-static void
-print_parts(Printer *p, const Loop *l)
-{
-    for (int64_t at = 0; at < l->room; at += l->lanes) {
-        print_at(p, l, at);
-        jot_print_f(p, "\t    const int part = (int)(%c < %l ? 0 : %c < %l ? %c - %l : %d);\n",
-                    l->steps, at, l->steps, at + l->lanes, l->steps, at, l->lanes);
-        print_loop_body(p, l, l->lanes, true);
     }
 }
 
@@ -274,8 +258,6 @@ loop_print_bounds(Printer *p, Loop *l)
     jot_print_f(p, "\tconst jot_i64 %n = ", l->to);
     if (in->narg)
         jot_print_f(p, "%w;\n\tjot_i64 %n = %w;\n", arg[1], p->name[l->n], arg[0]);
-    else if (!in->wide)
-        jot_print_f(p, "%c;\n\tjot_i64 %n = 0;\n", in->c.i, p->name[l->n]);
     else if (in->exact)
         jot_print_f(p, "hi < %l ? hi : %l;\n\tjot_i64 %n = lo;\n", in->c.i, in->c.i, p->name[l->n]);
     else
@@ -334,7 +316,7 @@ walks_memory(const Printer *p, uint32_t block, bool *cells)
 /* Do all accesses to arrays of the function's own begin at the loop's step, with room for whole
  * vectors, and are loads of a part vectors, too? */
 static bool
-has_room(Printer *p, uint32_t block, Loop *l)
+has_room(Printer *p, uint32_t block, const Loop *l)
 {
     for (uint32_t n = p->code->inst.v[block].kids; n; n = p->code->inst.v[n].next) {
         const Inst *in = &p->code->inst.v[n];
@@ -343,8 +325,6 @@ has_room(Printer *p, uint32_t block, Loop *l)
         if (in->op == C_CELL && (arg[1] != l->n || jot_dtype_nbytes((jot_DType)in->dtype) < 4
                                  || p->code->inst.v[arg[0]].c.i % l->lanes))
             return false;
-        if (in->op == C_CELL && (!l->room || p->code->inst.v[arg[0]].c.i < l->room))
-            l->room = p->code->inst.v[arg[0]].c.i;
         if (in->op == C_LOAD && p->moves[n] == MOVES_VECTOR) {
             p->part = true;
             whole = jot_print_lanes_whole(p, n);
@@ -376,10 +356,6 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
     l->roomy = cells && l->steps >= 0 && l->from == 0 && vector >= 32 && narrowest >= 4 &&
                has_room(p, n, l);
-    l->open = p->d->any == ANY_MARKED && p->code->inst.v[n].open && l->steps >= 0;
-    if (l->open && !l->roomy)
-        l->steps = -1;
-    l->open = l->open && l->roomy && l->steps < l->room && l->room <= LOOP_ROOM * l->lanes;
     if (!l->roomy && l->steps >= 0 && l->steps < LOOP_STEPS)
         return false;
     while (!l->roomy && l->steps >= 0 && l->lanes > l->steps)
@@ -417,9 +393,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
             p->indent++;
         }
         p->name[n] = jot_print_take(p, in->name ? in->name : "i");
-        if (l.open)
-            print_parts(p, &l);
-        else if (l.steps >= 0)
+        if (l.steps >= 0)
             print_counted(p, &l);
         else {
             print_ranged(p, &l);

@@ -68,7 +68,6 @@ JOT_FN void jot_print_close(Printer *p, uint32_t block, uint32_t mark); /* its n
 JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
 /* Text in which \t is the indentation, and of which arguments follow in order:
  *     %s %d   a string, an int        %l %i  int64_t, as it is or as jot_print_number has it
- *     %c      steps of a loop, which may be 0 and 1 like any other number
  *     %n %b   a Name; a buffer's number, for its name
  *     %w %v   a record, WHOLE or EACH_LANE     %m   a LaneMode and a record; %2w: within level 2,
  *             which is 13 where it is not said */
@@ -127,9 +126,6 @@ JOT_FN void jot_print_lanes_cell(Printer *p, const Inst *in);
 JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
 /* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
-/* ... or the mark before it: the caller puts the literal and ANY_END. small: -1, 0 and 1, too. */
-JOT_FN bool jot_print_any_mark(Printer *p, int dtype, jot_Scalar value, bool small);
-JOT_FN void jot_print_mark(Printer *p, char mark);
 JOT_FN void jot_print_any_open(Printer *p);
 JOT_FN void jot_print_any_declare(Printer *p);
 JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */

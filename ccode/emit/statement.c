@@ -351,8 +351,8 @@ print_store(Printer *p, const Inst *in)
         jot_text_f(p->out, "jot_st%s_%s%s%sx%d(", part ? "n" : "",
                    round ? jot_print_short(dtype) : "", round ? "_" : "",
                    jot_print_short(round ? JOT_F32 : dtype), p->lanes);
-        jot_print_f(p, part ? "%b + %2w, %w, %c);\n" : "%b + %2w, %w);\n", in->aux, arg[0], arg[1],
-                    (int64_t)in->lanes);
+        jot_print_f(p, part ? "%b + %2w, %w, %d);\n" : "%b + %2w, %w);\n", in->aux, arg[0], arg[1],
+                    in->lanes);
         return;
     }
     if (in->lanes)
@@ -396,7 +396,7 @@ open_block(Printer *p, uint32_t n)
         else if (in->wide)
             jot_print_f(p, "for (jot_i64 %n = lo; %n < hi", name, name);
         else
-            jot_print_f(p, "for (%s %n = 0; %n < %c", jot_print_index_type(p), name, name, in->c.i);
+            jot_print_f(p, "for (%s %n = 0; %n < %i", jot_print_index_type(p), name, name, in->c.i);
         if (in->wide && in->exact)
             jot_print_f(p, " && %n < %i", name, in->c.i);
         jot_print_f(p, "; %n++) {\n", name);

@@ -127,16 +127,6 @@ jot_kernel_wide(const Kernel *k, uint64_t axes)
 }
 
 JOT_FN uint64_t
-jot_kernel_axes_open(const Kernel *k)
-{
-    uint64_t axes = 0;
-
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        axes |= (uint64_t)k->axes.v[a].open << a;
-    return axes;
-}
-
-JOT_FN uint64_t
 jot_kernel_axes_kind(const Kernel *k, AxisKind kind)
 {
     uint64_t axes = 0;

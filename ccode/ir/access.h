@@ -40,7 +40,6 @@ JOT_FN int jot_axes_then(uint64_t axes, const int64_t *moved, const int64_t *the
 /* Those of the axes that have more than one step. */
 JOT_FN uint64_t jot_kernel_wide(const Kernel *k, uint64_t axes);
 JOT_FN uint64_t jot_kernel_axes_kind(const Kernel *k, AxisKind kind);
-JOT_FN uint64_t jot_kernel_axes_open(const Kernel *k); /* whose extents are open */
 /* Axes that n expressions of k->ixs move with; those that conditions of a load or sum speak of. */
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
 #define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)

@@ -103,8 +103,7 @@ typedef struct {
  * it. CLEAR: an index of a buffer being cleared (ccode/rewrite/scatter.c); only that store's loops
  * run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
-/* open: the text is to serve other extents of it. */
-typedef struct { const char *name; int64_t ext; uint8_t kind; bool open; } KAxis;
+typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 
 typedef enum {
@@ -362,8 +361,6 @@ typedef struct Sched {
     bool copies;            /* ... group memory is filled asynchronously, not through registers */
     int buffers;            /* ... buffers of each tile: one is read while others fill; 0: two */
     int registers;          /* ... most registers of an item; 0: 128 */
-    int clamps;             /* 1 + an axis whose blocks, of several steps, are clamped whether or not
-                               they divide it: one text for all extents; 0: none */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;

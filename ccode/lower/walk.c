@@ -102,15 +102,12 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     IxPool *ix = w->k->ix;
-    int axis = l->axis;
-    bool open = jot_clamp_counts(w, axis); /* ranges say nothing of how many there are */
-    int var = jot_walk_var(w, steps + (open || jot_clamp_open(w, l)));
+    int var = jot_walk_var(w, steps), axis = l->axis;
     uint32_t block = jot_walk_for(w, steps, wide, jot_axis_name(w->s, axis), var);
     Ix pos;
     if (!block)
         return;
     w->code->inst.v[block].exact = rest;
-    w->code->inst.v[block].open = open;
     w->edge[n].block = block;
     w->edge[n].steps = steps;
     w->edge[n].rest = rest;
@@ -118,10 +115,9 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     w->edge[n].state = 1;
     if (l->kind == LOOP_LANES)
         w->lane = pos;
-    if (jot_clamp_any(w, l)) {
+    if (l->kind == LOOP_CLAMP && w->at.left[axis] % l->step) {
         Clamp old = w->clamp[axis];
         w->clamp[axis].on = true;
-        w->clamp[axis].from = jot_clamp_open(w, l) ? 1 : w->at.left[axis] % l->step;
         w->clamp[axis].ext = w->at.left[axis];
         w->clamp[axis].base = w->at.pos[axis];
         w->clamp[axis].pos = pos;
@@ -182,7 +178,7 @@ collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
         for (int i = 0; i < count; i++)
             if (w->t->nodes.v[chain[i]].loop.axis == l->axis)
                 left = w->t->nodes.v[chain[i]].loop.step;
-        if (left % l->step || jot_clamp_open(w, l) || !jot_mul_ok(*steps, left / l->step, steps))
+        if (left % l->step || !jot_mul_ok(*steps, left / l->step, steps))
             break;
         chain[count++] = n;
         if (!one_kid(w, n))
@@ -243,17 +239,16 @@ walk_serial(Walk *w, uint32_t n)
         walk_collapsed(w, chain, count, steps);
         return;
     }
-    if ((l->kind == LOOP_SERIAL || wide) && !jot_clamp_open(w, l) && jot_walk_cut(w, n, wide))
+    if ((l->kind == LOOP_SERIAL || wide) && jot_walk_cut(w, n, wide))
         return;
+    if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && rest && left > 0) {
+        jot_walk_counted(w, n, full + 1, false, wide);
+        return;
+    }
     w->may_split = w->may_split && !wide; /* a parallel loop inside is a plain one */
     if (wide)
         w->code->steps[w->phase] = full + (rest > 0);
-    if (left > 0 && (jot_clamp_open(w, l)
-                     || (rest && (l->kind == LOOP_CLAMP || l->kind == LOOP_PAD)))) {
-        jot_walk_counted(w, n, full + (rest > 0), false, wide);
-        return;
-    }
-    if (full == 1 && !wide && !(jot_clamp_counts(w, l->axis) && left > l->step)) {
+    if (full == 1 && !wide) {
         w->edge[n].state = 2;
         w->edge[n].first = true;
         w->edge[n].lastly = rest == 0;
@@ -262,6 +257,31 @@ walk_serial(Walk *w, uint32_t n)
         jot_walk_counted(w, n, full, rest > 0, wide);
     if (rest > 0)
         walk_rest(w, n, full, rest, wide);
+}
+
+/* A copy beyond the end of a clamped block: it reads the last element and does not store. */
+static JOT_DISTINCT void
+clamped_copy(Walk *w, uint32_t n, int64_t offset)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    const Clamp *c = &w->clamp[l->axis];
+    IxPool *ix = w->k->ix;
+    Ix place = jot_ix_add(ix, c->pos, jot_ix_const(ix, offset));
+    Ix inside = jot_ix_lt(ix, place, jot_ix_const(ix, c->ext), &w->index.space);
+    uint32_t code = jot_walk_ix(&w->index, place);
+    Inst in = jot_code_pure(C_CLAMP, JOT_I64, 0);
+    Ix old = w->at.pos[l->axis];
+    int var = jot_walk_var(w, c->ext);
+    if (var < 0 || w->nguards >= WALK_GUARDS)
+        return;
+    in.c.i = c->ext;
+    w->index.var[var] = jot_code_add(&w->b, in, &code, 1, NULL);
+    w->guards[w->nguards++] = jot_walk_ix(&w->index, inside);
+    w->at.pos[l->axis] = c->base;
+    jot_walk_bind(w, n, jot_ix_axis(ix, var), l->step, offset);
+    w->at.pos[l->axis] = old;
+    w->nguards--;
+    w->vars--;
 }
 
 static void
@@ -275,8 +295,8 @@ walk_unrolled(Walk *w, uint32_t n)
     w->copies.from = w->at.pos[l->axis];
     w->copies.copies = l->step == 1 && !c->on ? left : 0;
     for (int64_t i = 0; i < left && w->code->ok; i += l->step)
-        if (c->on && l->kind == LOOP_UNROLL && i >= c->from)
-            jot_clamp_copy(w, n, i);
+        if (c->on && l->kind == LOOP_UNROLL && i >= c->ext % left)
+            clamped_copy(w, n, i);
         else {
             w->copies.copy = i;
             jot_walk_bind(w, n, jot_ix_const(w->k->ix, i), left - i < l->step ? left - i : l->step,
@@ -369,15 +389,6 @@ walk_loop(Walk *w, uint32_t n)
     const TreeNode *node = &w->t->nodes.v[n];
     if (node->quiet) {
         jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), node->loop.step, 0);
-        return;
-    }
-    if (w->s->clamps == node->loop.axis + 1 && w->clamp[node->loop.axis].on
-        && node->loop.kind != LOOP_UNROLL
-        && !(node->loop.step == w->at.left[node->loop.axis] && node->loop.step > 1)) {
-        if (node->loop.kind == LOOP_SERIAL && node->loop.step == 1)
-            jot_clamp_within(w, n);
-        else
-            jot_code_refuse(w->code, "an open extent goes in blocks of blocks, or in lanes");
         return;
     }
     switch (node->loop.kind) {

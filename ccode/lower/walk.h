@@ -23,8 +23,7 @@ typedef struct {
     bool rest;                  /* a rest follows: no counted step is the last */
 } Edge;
 
-typedef struct { bool on; int64_t ext, from; Ix base, pos; } Clamp; /* from: of the copies that
-                                                                       may be beyond the end */
+typedef struct { bool on; int64_t ext; Ix base, pos; } Clamp;
 /* A stage's registers: of copies, as sums are made; of the second accumulator. */
 enum { KEPT_COPIES = 1, KEPT_SECOND = 2 };
 typedef struct {
@@ -108,13 +107,6 @@ JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name
  * Binding. */
 JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
 /* Loop n as one that counts its steps; a rest of it may follow; wide: callers share it. */
-/* ccode/lower/clamp.c. Blocks of the loop's axis are clamped: all of them, its extent is open; or the
- * last one. How many steps of the axis are left says something of an open extent. */
-JOT_FN bool jot_clamp_open(const Walk *w, const SLoop *l);
-JOT_FN bool jot_clamp_any(const Walk *w, const SLoop *l);
-JOT_FN bool jot_clamp_counts(const Walk *w, int axis);
-JOT_FN void jot_clamp_copy(Walk *w, uint32_t n, int64_t offset); /* of unrolled loop n */
-JOT_FN void jot_clamp_within(Walk *w, uint32_t n); /* serial loop n, inside of a clamped block */
 JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide);
 /* ccode/lower/filled.c: ends of axes by numbers of the run; a block for what is before them. */
 JOT_FN void jot_walk_filled(Walk *w);

@@ -242,17 +242,6 @@ try_lanes(Chooser *c, int inner)
     }
 }
 
-/* An array that is as long as an open extent would be another text for each. */
-static int64_t
-open_step(int64_t ext)
-{
-    int64_t step = LANES_MOST;
-
-    while (step > ext)
-        step /= 4;
-    return step;
-}
-
 /* Columns of the innermost axis, which all sums keep, inside of the other axes or outside. */
 static void
 try_panels(Chooser *c, int inner)
@@ -260,10 +249,8 @@ try_panels(Chooser *c, int inner)
     int64_t ext = c->k->axes.v[inner].ext, step;
     int64_t least = ext >= WIDTH_LEAST && ext < c->width ? ext : c->width;
 
-    step = ext < LANES_MOST ? ext : LANES_MOST;
-    if (c->k->axes.v[inner].open)
-        step = open_step(step);
-    for (; step >= least; step = step == ext && step > 256 ? 256 : step / 4)
+    for (step = ext < LANES_MOST ? ext : LANES_MOST; step >= least;
+         step = step == ext && step > 256 ? 256 : step / 4)
         for (int outside = 0; outside < 2; outside++) {
             if (outside && step < ext)
                 put(c, inner, step, LOOP_SERIAL);

@@ -94,15 +94,12 @@ flow_part(jot_Ctx *ctx, Plan *outer, PlanFlow *flow, const CodeSpec *s, int body
     if (!plan)
         return false;
     plan->dialect = outer->dialect;
-    plan->exact = outer->exact;
-    plan->beside = outer->beside;
     if (!jot_flow_settle(ctx, &p->list)) /* again: another part may have wanted others since */
         return false;
     jot_graph_number(ctx, &p->list);
     jot_flow_lend(ctx, s->flow, p, NULL);
     ok = jot_plan_make(ctx, &part, plan);
     jot_flow_back(ctx, p);
-    outer->opens += plan->opens;
     outer->early |= plan->early;
     flow->input[body] = ok ? jot_mem_new(&ctx->mem, plan->vars.n, sizeof(uint32_t)) : NULL;
     for (i = 0; flow->input[body] && i < plan->vars.n; i++)

@@ -359,7 +359,6 @@ make_plan(FuncMake *m, const char *dialect)
     if (!f->plan)
         return jot_fail_memory(ctx, m->op);
     f->plan->dialect = dialect;
-    f->plan->exact = true; /* its shapes stay */
     jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))
         return false;

@@ -98,8 +98,7 @@ jot_tier_begins(const jot_Ctx *ctx, const Plan *plan)
 JOT_FN bool
 jot_tier_varies(const PlanStep *step)
 {
-    return tier_has_quick(step) && step->quick.kernel->met && !step->known
-        && !step->best.kernel->open;
+    return tier_has_quick(step) && step->quick.kernel->met && !step->known;
 }
 
 JOT_FN bool
@@ -174,22 +173,6 @@ tier_look(jot_Ctx *ctx, const PlanStep *step, double most, double *left)
         return false;
     k->fn = k->module->sym[k->at].fn;
     ctx->stats.swaps += tier_has_quick(step);
-    return true;
-}
-
-JOT_FN bool
-jot_tier_whole(jot_Ctx *ctx, const Plan *plan)
-{
-    double left;
-    uint32_t i;
-
-    for (i = 0; i < plan->steps.n; i++)
-        if (!tier_look(ctx, &plan->steps.v[i], 0, &left))
-            return false;
-    for (i = 0; i < 2 * plan->flows.n; i++)
-        if (plan->flows.v[i / 2].part[i % 2]
-            && !jot_tier_whole(ctx, plan->flows.v[i / 2].part[i % 2]))
-            return false;
     return true;
 }
 
