@@ -43,7 +43,7 @@ typedef struct {
     uint64_t shared;        /* axes around everything */
     int row;                /* of these: the one that goes in blocks; -1: none does */
     int64_t height;         /* of a block */
-    bool open;              /* the row's extent is: blocks are clamped, and as high as one of sums */
+    bool open;              /* the row's extent is: blocks are clamped, as high as one of sums */
     bool phased;            /* blocks are shared out, panels packed before */
     int nproduct, nstage;
     ChainProduct product[CHAIN_PRODUCTS];

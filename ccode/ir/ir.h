@@ -368,8 +368,8 @@ typedef struct Sched {
     bool copies;            /* ... group memory is filled asynchronously, not through registers */
     int buffers;            /* ... buffers of each tile: one is read while others fill; 0: two */
     int registers;          /* ... most registers of an item; 0: 128 */
-    int clamps;             /* 1 + an axis whose blocks, of several steps, are clamped whether or not
-                               they divide it: one text for all extents; 0: none */
+    int clamps;             /* 1 + an axis whose blocks, of several steps, are clamped whether or
+                               not they divide it: one text for all extents; 0: none */
     Vec(Stage) stages;
     Vec(KAxis) axes;        /* derived axes: numbers KERNEL_AXES and on */
     Vec(SDef) defs;

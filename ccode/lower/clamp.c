@@ -6,8 +6,8 @@
  *         if (k == 4*i + 1)          ... and stores nothing
  *
  * Of an open extent all blocks are clamped, whether they divide it or not, loops over a block's
- * rows end with the extent, and ranges of variables say nothing of how many steps there are: so that
- * other extents have the same text.
+ * rows end with the extent, and ranges of variables say nothing of how many steps there are: so
+ * that other extents have the same text.
  *
  *   requires  a walk      keeps  what is computed      breaks  nothing
  *

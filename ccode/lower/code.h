@@ -97,7 +97,7 @@ typedef struct {
     uint32_t user;              /* where uses is 1: the user */
     uint32_t since;             /* LOAD of memory that the function writes: writes before it, from
                                    1; 0: another load is another value */
-    bool open;                  /* FOR: as many steps as an open extent, or what blocks leave of one */
+    bool open;                  /* FOR: as many steps as an open extent, or what blocks leave */
     bool independent;   /* FOR: its steps do not depend on each other (ccode/lower/independent.c) */
     bool live;                  /* it has an effect, or a block with one */
     bool in_place;              /* spelled where it is used, not as a variable */

@@ -108,8 +108,8 @@ JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name
  * Binding. */
 JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
 /* Loop n as one that counts its steps; a rest of it may follow; wide: callers share it. */
-/* ccode/lower/clamp.c. Blocks of the loop's axis are clamped: all of them, its extent is open; or the
- * last one. How many steps of the axis are left says something of an open extent. */
+/* ccode/lower/clamp.c. Blocks of the loop's axis are clamped: all of them, its extent is open; or
+ * the last one. How many steps of the axis are left says something of an open extent. */
 JOT_FN bool jot_clamp_open(const Walk *w, const SLoop *l);
 JOT_FN bool jot_clamp_any(const Walk *w, const SLoop *l);
 JOT_FN bool jot_clamp_counts(const Walk *w, int axis);

@@ -66,7 +66,8 @@ open_allowed(const Make *m)
     const jot_Config *c = &m->ctx->config;
 
     return m->dialect->vectors && !m->dialect->device && !m->plan->exact && !c->deterministic
-        && c->open_sizes > 0 && !c->lanes && c->tune <= 0 && !(c->schedule && c->schedule[0] == 'r');
+        && c->open_sizes > 0 && !c->lanes && c->tune <= 0
+        && !(c->schedule && c->schedule[0] == 'r');
 }
 
 /* What is alike by chance is printed with marks for nothing, and no more. */
