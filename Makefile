@@ -184,7 +184,7 @@ test: deps
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image forced gates integers ir pads stencil target types winograd)
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image conv forced gates integers ir layout pads stencil target types windows winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
 STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
@@ -254,7 +254,7 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
           test_ir_text test_layout test_lazy test_linalg test_line_buffer test_moments test_pads \
-          test_prelude_bits test_prelude_vector test_queue test_shapes test_sizes test_stack test_stencil test_strides \
+          test_prelude_bits test_prelude_vector test_queue test_sequence test_shapes test_sizes test_stack test_stencil test_strides \
           test_target test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_function/5 test_machines/3 test_tune/7
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
