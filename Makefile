@@ -185,12 +185,13 @@ run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image conv forced gates integers ir layout pads stencil target types windows winograd)
-# the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
-STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
+# the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles, in make test-long
+FEWER   = "$(B)/tests/test_tiles opencl few"
+STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
-	    "$(THREADS) bits" $(filter-out $(LONGEST) $(ALONE) $(THREADS) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    "$(THREADS) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(THREADS) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
 	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(THREADS) idle"
 
 FAKE    = "tests/test_fake.sh $(B)
@@ -252,10 +253,11 @@ NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_f
           test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check test_open
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
-          test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
-          test_ir_text test_layout test_lazy test_linalg test_line_buffer test_moments test_pads \
-          test_prelude_bits test_prelude_vector test_queue test_sequence test_shapes test_sizes test_stack test_stencil test_strides \
-          test_target test_threads test_tiers test_transpose test_types test_winograd
+          test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
+          test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \
+          test_line_buffer test_moments test_pads test_prelude_bits test_prelude_vector test_queue \
+          test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
+          test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_function/5 test_machines/3 test_tune/7
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))
