@@ -184,14 +184,15 @@ test: deps
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image forced gates integers ir pads stencil target types winograd)
-# the stand-in for CUDA runs them, with each access looked at; on PoCL in make test-long
-STOODIN = $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image conv forced gates integers ir layout pads stencil target types windows winograd)
+# the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles, in make test-long
+FEWER   = "$(B)/tests/test_tiles opencl few"
+STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
-	    $(filter-out $(LONGEST) $(ALONE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
-	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE)
+	    "$(THREADS) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(THREADS) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(THREADS) idle"
 
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
@@ -222,7 +223,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
-	    $(filter-out $(ALONE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) "$(B)/tests/test_children 8"
+	    $(filter-out $(ALONE) $(THREADS),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(THREADS) "$(B)/tests/test_children 8"
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
 test-cuda:
@@ -252,10 +253,11 @@ NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_f
           test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check
 BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
-          test_drawn test_far test_forced test_fork test_gates test_half test_integers test_ir test_ir_random \
-          test_ir_text test_layout test_lazy test_linalg test_line_buffer test_moments test_pads \
-          test_prelude_bits test_prelude_vector test_queue test_shapes test_sizes test_stack test_stencil test_strides \
-          test_target test_threads test_tiers test_transpose test_types test_winograd
+          test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
+          test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \
+          test_line_buffer test_moments test_pads test_prelude_bits test_prelude_vector test_queue \
+          test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
+          test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_function/5 test_machines/3 test_tune/7
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))

@@ -155,8 +155,8 @@ JOT_API bool jot_file_write(jot_Ctx *ctx, const char *path, const jot_Named *ten
 JOT_API bool jot_checkpoint_save(jot_Net net, jot_Trainer trainer, const char *folder, int64_t step,
                                  int keep);
 /* Sets net and trainer back to the newest one that is whole and returns its step, and training goes
- * on as if it had not stopped (bit for bit: see jot_net_state; a step that is compiled and draws, for
- * dropout, is compiled before this: see jot_net_restore). -1: there is none (no failure: a
+ * on as if it had not stopped (bit for bit: see jot_net_state; a step that is compiled and draws,
+ * for dropout, is compiled before this: see jot_net_restore). -1: there is none (no failure: a
  * folder that is not there, or empty), or a failure. Those that are damaged are named through the
  * log hook and passed over; where all are, it is JOT_EIO. One that is whole and does not fit is a
  * failure, and nothing changes. */

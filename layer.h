@@ -241,9 +241,9 @@ typedef struct { char name[JOT_NAME_SIZE + 16]; jot_Var var; } jot_Named;
 JOT_API int jot_net_state(jot_Net net, jot_Trainer trainer, jot_Named *out, int most);
 /* Sets it back, from arrays by name, in any order: all must be there, of the same shapes and
  * dtypes, and no others; else nothing changes. It evaluates, as jot_run does: a graph that is built
- * behind it starts from these values. With a trainer the generator is set back, too: draws (dropout)
- * are those of before where the graph of the step was built, and compiled, before this; building
- * numbers its draws, so one that is built and compiled behind it draws others. */
+ * behind it starts from these values. With a trainer the generator is set back, too: draws
+ * (dropout) are those of before where the graph of the step was built, and compiled, before this;
+ * building numbers its draws, so one that is built and compiled behind it draws others. */
 JOT_API bool jot_net_restore(jot_Net net, jot_Trainer trainer, const jot_Named *in, int n);
 
 #ifdef __cplusplus

@@ -2,8 +2,8 @@
  *
  * The walk (ccode/lower/walk.c) turns the lowered tree into code records: loops are bound, unrolled
  * copies made, invariant parts hoisted to the loop they depend on, equal ones shared. The printer
- * (ccode/emit/emit.c) spells the records in a Dialect. Neither knows an operator: ops/scalar.def has
- * the C text.
+ * (ccode/emit/emit.c) spells the records in a Dialect. Neither knows an operator: ops/scalar.def
+ * has the C text.
  *
  * Every function has one signature:
  *     void NAME(void *const *buf, const jot_i64 *ints, const jot_Scalar *scalars, void *scratch,

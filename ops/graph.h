@@ -17,7 +17,7 @@
  *   REINDEX   x, then index variables out[i] = x[index(i)] or `value` (overflow)
  *   REDUCE    y, then index variables out[index(i)] op= y[i];  MEAN has `value.f` = finishing scale
  *   STACK     any, of one shape       its pieces one after the other  (ops/rewrite/stack.c)
- *   CODE      user's operands         opaque kernel, or a branch or loop; its outputs are PICK nodes
+ *   CODE      user's operands         opaque kernel, branch or loop; its outputs are PICK nodes
  *   PICK      a CODE node             output number op of it
  *   ALIAS     one                     the same value under other rules: stop_grad, stop_fuse, or an
  *                                     assigned state (a leaf for gradients) whose value is pending

@@ -219,7 +219,8 @@ jot_print_graph(jot_Ctx *ctx, jot_Vars vars)
     if (vars.n > 0 && !jot_vec_reserve(&ctx->mem, roots, (uint32_t)vars.n))
         return jot_fail_memory(ctx, "print_graph");
     roots.n = vars.n > 0 ? (uint32_t)vars.n : 0;
-    ok = jot_nodes_of(ctx, vars, "print_graph", "vars", roots.v) && jot_graph_order(ctx, roots.v, roots.n, false, &order) && print_order(ctx, &order);
+    ok = jot_nodes_of(ctx, vars, "print_graph", "vars", roots.v)
+        && jot_graph_order(ctx, roots.v, roots.n, false, &order) && print_order(ctx, &order);
     jot_list_free(ctx, &order);
     jot_list_free(ctx, &roots);
     return ok;

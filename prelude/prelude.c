@@ -38,8 +38,10 @@ jot_prelude_find(const char *name, size_t n)
 {
     size_t i;
 
+    if (n < 5 || !prelude_is("jotm_", name, 5)) /* as all begin: most words do not */
+        return NULL;
     for (i = 0; i < sizeof prelude_fns / sizeof *prelude_fns; i++)
-        if (prelude_is(prelude_fns[i].name, name, n))
+        if (prelude_is(prelude_fns[i].name + 5, name + 5, n - 5))
             return &prelude_fns[i];
     return NULL;
 }

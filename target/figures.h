@@ -20,7 +20,7 @@ enum {
 };
 
 /* Cycles of a second: of a loop that is estimated in cycles beside bytes (ccode/schedule/price.c);
- * of a machine of which nothing but the name of its processor is known (backends/host/machine.c). */
+ * of a machine of which only the name of its processor is known (backends/host/machine.c). */
 #define FIGURE_HZ 3e9
 #define FIGURE_HZ_LEAST 2.5e9
 

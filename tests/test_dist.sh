@@ -6,12 +6,13 @@
 # reader to a file that is not one of the two.
 libs=$(sed -n 's/.*program\.c jot\.c \(\(-l[a-z]* *\)*\).*/\1/p' README.md)
 dir=$1; program=$2; passed=0; failed=0; skipped=0
-for cc in gcc clang tcc; do
+for cc in "gcc -Wno-misleading-indentation" clang tcc; do # which takes gcc 10 s in so long a file; clang asks it
+    warns=$cc; cc=${cc%% *}
     if ! command -v $cc >/dev/null; then
         echo "skipped: no $cc here"; skipped=$((skipped + 1)); continue
     fi
     sed 's/#include "core.h"/#include "jot.h"/' "$program" > "$dir/program.c"
-    if $cc -std=c99 -Wall -Wextra -Wpedantic -I"$dir" -c "$dir/jot.c" -o "$dir/jot_$cc.o" 2>"$dir/log_$cc" \
+    if $warns -std=c99 -Wall -Wextra -Wpedantic -I"$dir" -c "$dir/jot.c" -o "$dir/jot_$cc.o" 2>"$dir/log_$cc" \
         && [ ! -s "$dir/log_$cc" ] \
         && $cc -std=c99 -I"$dir" "$dir/program.c" "$dir/jot_$cc.o" -o "$dir/program_$cc" $libs \
         && "$dir/program_$cc" >"$dir/out_$cc" 2>&1; then

@@ -326,7 +326,7 @@ start_batch(uint64_t first, int n)
 int
 main(int argc, char **argv)
 {
-    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 16;
+    uint64_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 8;
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 0, at;
     char dir[] = "/tmp/jot-flags-XXXXXX", cmd[64];
 

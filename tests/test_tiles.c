@@ -2,7 +2,7 @@
  * before and behind them, and all gradients, on OpenCL or the backend that is
  * named, against the interpreter; and that tiles are what they go by.
  *
- *     test_tiles [cuda [few]]     few: what goes by the matrix unit, each sixth of the others; of bands
+ *     test_tiles [backend [few]]   few: what goes by the matrix unit, each sixth of the others; of bands
  *                                 and of large blocks the first
  *
  * Guards: ccode/device/contract_grid.c, ccode/device/contract_grid_make.c,

@@ -14,7 +14,7 @@ mkdir "$dir/inc"
 : > "$dir/inc/limits.h" # gcc's own limits.h goes on to the system's: let it find an empty one
 for f in "$@"; do
     n=$((n + 1))
-    "$cc" -std=c99 -O1 -fno-pic -ffreestanding -nostdinc -isystem "$inc" -isystem "$dir/inc" -I. -DJOT_NO_HOST -DJOT_FREESTANDING \
+    "$cc" -std=c99 -O0 -fno-pic -ffreestanding -nostdinc -isystem "$inc" -isystem "$dir/inc" -I. -DJOT_NO_HOST -DJOT_FREESTANDING \
         -Wall -Wextra -Wpedantic -Werror -c "$f" -o "$dir/$n.o"
 done
 ld -r -o "$dir/all.o" "$dir"/[0-9]*.o

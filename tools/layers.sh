@@ -1,6 +1,7 @@
 #!/bin/sh
 # tools/layers.sh - the include order of the house, strictly downward: a file includes files of its own
-# rank and of lower ones. Compositions (nn/, expr/; data/ and onnx/, which have nn.h too; io/, layer.h) include core.h and their own headers alone; a room has at most some twenty files.
+# rank and of lower ones. Compositions (nn/, expr/; data/ and onnx/, which have nn.h too; io/, layer.h) include core.h and their own headers alone; a room has at most some twenty
+# files; a file 600 lines, core.h, the manual, apart, and a line 100 columns.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 bad=0
@@ -61,5 +62,8 @@ for room in $(find prelude target ops nn expr data io onnx save fuse ccode plan 
     n=$(find "$room" -maxdepth 1 -type f | wc -l)
     [ "$n" -le 21 ] || { echo "$room has $n files side by side"; bad=1; }
 done
+awk 'FNR > 600 && FILENAME != "./core.h" && !long[FILENAME]++ { print FILENAME " has more than 600 lines"; bad = 1 }
+    length > 100 { print FILENAME ":" FNR ": " length " columns"; bad = 1 }
+    END { exit bad }' ./*.[ch] $(find prelude target ops nn expr data io onnx save fuse ccode plan backends command -name '*.[ch]') || bad=1
 [ $bad = 0 ] && echo "layers: every include points downward"
 exit $bad

@@ -1,6 +1,6 @@
 #!/bin/sh
-# tools/run-tests.sh COMMAND... [--alone COMMAND...] - run the commands (one argument each) side by side, as
-# many as there are processors (TEST_JOBS), then those that must be alone one by one; add up their closing
+# tools/run-tests.sh COMMAND... [--alone COMMAND...] - run the commands (one argument each) side by side, one
+# more than there are processors (TEST_JOBS), since some of them wait, then those that must be alone one by one; add up their closing
 # lines 'N passed, N failed, N skipped' and close with the sum.
 #
 #     a line for each, in the order given: what it closed with, seconds by the clock and of processors
@@ -51,13 +51,15 @@ if [ "$1" = --one ]; then
     exit 0
 fi
 cd "$(dirname "$0")/.." || exit 1
-jobs=${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
+jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 # side by side, what two programs compile is compiled once; no cache is read or filled that is not the run's
 export JOT_CACHE_DIR=
 export KEPT="$dir/kept" KEPT_CC
 KEPT_CC=$(command -v cc) && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
+export BARE_LD
+BARE_LD=$(command -v ld) && mkdir -p "$dir/bin" && ln -s "$PWD/tools/ld-bare.sh" "$dir/bin/ld"
 trap 'for pid in "$dir"/*.pid; do kill "$(cat "$pid")"; done 2>/dev/null; exit 1' INT TERM HUP
 n=0; side=
 for cmd; do

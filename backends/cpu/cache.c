@@ -102,8 +102,8 @@ cache_mkdir(char *dir)
 
 enum { CACHE_MOST = 1 << 28 }; /* bytes of a file */
 
-/* NULL, or why nothing may be kept in the directory, or the file does not count: who can write there
- * can run code as us. */
+/* NULL, or why nothing may be kept in the directory, or the file does not count: who can write
+ * there can run code as us. */
 static const char *
 cache_distrust(int fd, bool file)
 {

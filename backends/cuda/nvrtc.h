@@ -1,5 +1,5 @@
-/* backends/cuda/nvrtc.h - NVIDIA's runtime compiler, found when it is asked for: CUDA C -> PTX or code
- * of one kind of GPU. Read before: backends/host/host.h. After: backends/cuda/nvrtc.c. */
+/* backends/cuda/nvrtc.h - NVIDIA's runtime compiler, found when it is asked for: CUDA C -> PTX or
+ * code of one kind of GPU. Read before: backends/host/host.h. After: backends/cuda/nvrtc.c. */
 #ifndef JOT_NVRTC_H
 #define JOT_NVRTC_H
 #include "backends/host/host.h"

@@ -1,5 +1,5 @@
-/* backends/files/tune.c - the tuning cache: schedules that were the fastest when they were timed, as JSON in
- * the directory of the compiled kernels.
+/* backends/files/tune.c - the tuning cache: schedules that were the fastest when they were timed,
+ * as JSON in the directory of the compiled kernels.
  *
  *     {
  *         "jot": "tuned 1",

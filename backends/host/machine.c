@@ -63,7 +63,7 @@ machine_vectors(Target *t)
 #endif
 }
 
-/* As a clock of FIGURE_HZ_LEAST and two units have it; no level is faster than the one before it. */
+/* As a clock of FIGURE_HZ_LEAST and two units have it; no level is faster than the one before. */
 static void
 machine_guess(Target *t)
 {
@@ -103,7 +103,8 @@ machine_dots(const Target *t)
 #if defined(__GNUC__) && !defined(__TINYC__) && defined(__x86_64__)
     unsigned a, b, c, d;
 
-    if (t->vector_nbytes == 64 && !__builtin_cpu_is("intel") && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1))
+    if (t->vector_nbytes == 64 && !__builtin_cpu_is("intel")
+        && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 5 & 1))
         dots |= 1u << DOT_BF16;
     if (t->vector_nbytes == 64 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1))
         dots |= 1u << DOT_U8I8;

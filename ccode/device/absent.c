@@ -1,6 +1,6 @@
-/* ccode/device/absent.c - a build without devices (JOT_NO_DEVICES): what this room, plan/device/ and
- * the backends of devices are called for elsewhere. No dialect is a device's there, no schedule has
- * its loops, so nothing comes here but those who ask whether there is something to do.
+/* ccode/device/absent.c - a build without devices (JOT_NO_DEVICES): what this room, plan/device/
+ * and the backends of devices are called for elsewhere. No dialect is a device's there, no schedule
+ * has its loops, so nothing comes here but those who ask whether there is something to do.
  *
  * Read before: ccode/emit/print.h, ccode/lower/walk.h. After: nothing. */
 #include "ccode/contract/contract.h"

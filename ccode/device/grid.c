@@ -8,8 +8,8 @@
  * A reduction's free axes are the grid. Stages whose operands are there join the nest at hand if
  * its grid is theirs, a store a nest of teams also if it has more axes, which the items share. Else
  * another nest begins, a launch, with the stage behind which the fewest are left that could have
- * been in its nest; what it reads of earlier ones lies in scratch memory. So every reduction ends in
- * registers, and rows that several sums need are read by one group.
+ * been in its nest; what it reads of earlier ones lies in scratch memory. So every reduction ends
+ * in registers, and rows that several sums need are read by one group.
  *
  * Large nests of items without sums take 16 bytes at a time where what they touch lies side by
  * side:

@@ -164,8 +164,8 @@ square_loads(Square *q)
         for (jot_operands_open(&w, k, k->stores.v[i].value); (n = jot_operands_next(&w)) != 0;) {
             int64_t nbytes = SQUARE_SIDE * (SQUARE_SIDE + 1) *
                              (int64_t)jot_dtype_nbytes((jot_DType)k->values.v[n].dtype);
-            if (square_across(q, n) != q->r.axis || jot_find_u32(q->load, (uint32_t)q->nloads, n) || nbytes > left ||
-                q->nloads == SQUARE_LOADS)
+            if (square_across(q, n) != q->r.axis || nbytes > left || q->nloads == SQUARE_LOADS
+                || jot_find_u32(q->load, (uint32_t)q->nloads, n))
                 continue;
             q->load[q->nloads++] = n;
             left -= nbytes;

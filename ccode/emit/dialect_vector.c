@@ -6,9 +6,7 @@
  *     jot_ld_f32x8        a function, behind jot_f32x8
  *     jot_ld_bf16_f32x8   the same of halves, which are computed in floats
  *
- *   requires  names as ccode/emit/vector.c makes them
- *
- * Read before: ccode/emit/dialect.c. */
+ * Names are as ccode/emit/vector.c makes them. Read before: ccode/emit/dialect.c. */
 #include "ccode/emit/print.h"
 
 /* jot_f32x8: lanes of a type.. */
@@ -195,8 +193,8 @@ put_fma_parts(Text *out, const VectorName *v, bool sum)
     if (v->lanes * v->bits > 256)
         put_vector_text(out, sum ? FMA_HALVES("fma") : FMA_HALVES("mad"), v);
     else
-        jot_text_f(out, "    for (int l = 0; l < %d; l++)\n"
-                   "        c[l] = __builtin_fma%s(a[l], b[l], c[l]);\n    return c;\n", v->lanes, f);
+        jot_text_f(out, "    for (int l = 0; l < %d; l++)\n        c[l] = __builtin_fma%s("
+                   "a[l], b[l], c[l]);\n    return c;\n", v->lanes, f);
 }
 
 static void
@@ -210,7 +208,8 @@ put_fma(Text *out, const VectorName *v, bool sum)
         jot_text_f(out, "#elif defined %s\n", f->target);
         if (sum && f->spelled)
             jot_text_f(out, "    __asm__(\"vfmadd231%s {%%2, %%1, %%0|%%0, %%1, %%2}\"\n"
-                       "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n", f->spelled);
+                       "            : \"+v\"(c) : \"v\"(a), \"v\"(b));\n    return c;\n",
+                       f->spelled);
         else
             jot_text_f(out, "    return (jot_%s)%s;\n", f->vector, f->call);
     }
@@ -302,7 +301,8 @@ put_some_lanes(Text *out, const VectorName *v, bool join, int from, int to)
         jot_text_f(out, "    __builtin_memcpy(&r, &a, sizeof a);\n"
                    "    __builtin_memcpy((char *)&r + sizeof a, &b, sizeof b);\n");
     else
-        jot_text_f(out, "    __builtin_memcpy(&r, (char *)&v + %d * sizeof v[0], sizeof r);\n", from);
+        jot_text_f(out, "    __builtin_memcpy(&r, (char *)&v + %d * sizeof v[0], sizeof r);\n",
+                   from);
     jot_text_f(out, "    return r;\n#endif\n");
 }
 
@@ -319,8 +319,10 @@ static const MaskName mask_names[] = {
       "maskstoreps256((word *)p, %m, (word)v)" },
     { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
       "maskstorepd256((word *)p, %m, (word)v)" },
-    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)", "maskstoreps((word *)p, %m, (word)v)" },
-    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)", "maskstorepd((word *)p, %m, (word)v)" },
+    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)",
+      "maskstoreps((word *)p, %m, (word)v)" },
+    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
+      "maskstorepd((word *)p, %m, (word)v)" },
 };
 
 static const MaskName *
@@ -525,8 +527,8 @@ static const ConvertName convert_names[] = {
 #undef CONVERT_TO64
 #undef CONVERT_UP
 
-/* jot_cv_i64_f32x8: lanes of a type as another, as C converts; bytes and shorts become f32 by way of
- * i32, where gcc 12 would take them one by one. False: it is no such name. */
+/* jot_cv_i64_f32x8: lanes of a type as another, as C converts; bytes and shorts become f32 by way
+ * of i32, where gcc 12 would take them one by one. False: it is no such name. */
 static bool
 put_convert(Text *out, const char *name, size_t n)
 {

@@ -102,7 +102,8 @@ jot_print_ew_text(const Printer *p, const Inst *in, int *dtype)
         return text;
     return in->ew == EW_EXP ? "jotm_exp_low%f(%0)"
         : in->ew == EW_MAX ? "jotm_over%f(%0, %1)" : in->ew == EW_MIN ? "jotm_under%f(%0, %1)"
-        : in->ew == EW_DIV && p->d->vectors && (!in->lanes || p->loop) ? "jotm_quot%f(%0, %1)" : text;
+        : in->ew == EW_DIV && p->d->vectors && (!in->lanes || p->loop) ? "jotm_quot%f(%0, %1)"
+        : text;
 }
 
 static bool

@@ -147,8 +147,8 @@ JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 /* ccode/device/emit_device.c */
 typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
 JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
-/* A record that only devices have: the head of a loop whose steps are shared out, called `name`; all
- * lanes as one access, to or from the array `name`; an atomic, a matrix instruction, a copy, a
+/* A record that only devices have: the head of a loop whose steps are shared out, called `name`;
+ * all lanes as one access, to or from the array `name`; an atomic, a matrix instruction, a copy, a
  * barrier; what a work-group has together. */
 /* What a device's compiler is told before a loop: it guesses by the type of the index otherwise. */
 JOT_FN void jot_print_unroll(Printer *p, const Inst *in);

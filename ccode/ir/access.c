@@ -68,7 +68,8 @@ jot_kernel_bytes(const Kernel *k, uint32_t buf, uint32_t at, double *bytes, bool
     const KBuf *b = &k->bufs.v[buf];
     memset(bytes, 0, k->axes.n * sizeof *bytes);
     for (int d = 0; d < b->rank; d++) {
-        double pitch = jot_layout_pitch(b->layout, d) * (double)jot_dtype_nbytes((jot_DType)b->dtype);
+        double pitch = jot_layout_pitch(b->layout, d)
+                     * (double)jot_dtype_nbytes((jot_DType)b->dtype);
         for (int a = 0; a < (int)k->axes.n; a++)
             bytes[a] += pitch * jot_ix_moved(k->ix, k->ixs.v[at + (uint32_t)d], a, far);
     }

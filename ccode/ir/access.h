@@ -44,7 +44,7 @@ JOT_FN uint64_t jot_kernel_axes_kind(const Kernel *k, AxisKind kind);
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
 #define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)
 
-/* Does the store go to an element of its own for each point? Whether it accumulates is not asked. */
+/* Does the store go to an element of its own for each point? Not asked: whether it accumulates. */
 JOT_FN bool jot_store_spreads(const Kernel *k, const KStore *store);
 
 /* ---- what is asked ---- */
@@ -60,7 +60,8 @@ JOT_FN bool jot_kernel_asks(const Kernel *k, const Value *v, Ix cond);
  * a mask. */
 JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);
 /* Each of n conditions at `at` holds anyway, or is a bound of a dimension of the load in `dims`. */
-JOT_FN bool jot_kernel_bounds(const Kernel *k, const Value *load, uint32_t dims, uint32_t at, int n);
+JOT_FN bool jot_kernel_bounds(const Kernel *k, const Value *load, uint32_t dims, uint32_t at,
+                              int n);
 /* All that an index of dimension d reads lies in memory, with the border. */
 JOT_FN bool jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, const Space *space);
 /* The condition is a bound of a dimension whose border has all that is read beyond, and of none

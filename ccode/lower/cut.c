@@ -9,8 +9,8 @@
  * In a segment their answers are known by ranges (ops/index/simplify.c), so nothing but the part's
  * own load is left. Two or three segments, as a border has, are left to conditions on loops
  * (guard.c); but those of a line that is itself reduced, each term with the border's question
- * (ccode/rewrite/line_buffer_make.c), are a segment each. So are those of an innermost loop in which
- * an index is bent - the mirrored ends of a row - as it is straight between them, and what is
+ * (ccode/rewrite/line_buffer_make.c), are a segment each. So are those of an innermost loop in
+ * which an index is bent - the mirrored ends of a row - as it is straight between them, and what is
  * loaded there lies in vectors:
  *
  *     y[j] = x[(1 - j)*(j < 1) + (j - 1)*(j >= 1)*(j < 57) + (111 - j)*(j >= 57)]

@@ -9,8 +9,8 @@
  * No store has the axis, and behind the end each reduction along it takes its identity, or in a sum
  * a product with a 0 that a condition on places has put there: such a term is 0, whatever the other
  * factor (docs/spec.md). So nothing that depends on the axis matters there, be it kept or packed.
- * A loop ends with the step that the end is in; what is computed of less than another stage reads is
- * refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
+ * A loop ends with the step that the end is in; what is computed of less than another stage reads
+ * is refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
  *
  * Read before: ccode/lower/walk.h. After: ccode/lower/walk.c (jot_walk_bind). */
 #include "ccode/ir/operands.h"
@@ -91,8 +91,8 @@ filled_axis(const Kernel *k, const bool *used, int axis)
     return end;
 }
 
-/* The stage's first loop over the axis, if it may end early: inside of single steps of the axes that
- * the end depends on. *step 0: the stage has none; false: it may not. */
+/* The stage's first loop over the axis, if it may end early: inside of single steps of the axes
+ * that the end depends on. *step 0: the stage has none; false: it may not. */
 static bool
 filled_stage(const Stage *st, int axis, uint64_t of, int64_t *step)
 {

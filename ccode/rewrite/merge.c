@@ -157,7 +157,7 @@ merge_legal(Merge *m)
     for (uint32_t i = 1; i < k->values.n; i++)
         if (!merge_value(m, &k->values.v[i]))
             return false;
-    for (uint32_t i = 0; i < k->slots.n; i++) /* index expressions load these at positions of theirs */
+    for (uint32_t i = 0; i < k->slots.n; i++) /* indices load these at positions of theirs */
         if (m->outer[k->slots.v[i]] >= 0)
             return false;
     for (uint32_t i = 0; i < k->stores.n; i++)

@@ -16,8 +16,8 @@ JOT_FN bool jot_kernel_one_hot(Kernel *k);
 /* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
 JOT_FN bool jot_kernel_narrow(Kernel *k);
 
-/* Is the term of the sum (x - m)^2, with m the mean over the sum's axes, and both scaled alike? Then
- * *x and *m are set (ccode/rewrite/moments.c). */
+/* Is the term of the sum (x - m)^2, with m the mean over the sum's axes, and both scaled alike?
+ * Then *x and *m are set (ccode/rewrite/moments.c). */
 JOT_FN bool jot_v_deviation(const Kernel *k, uint32_t sum, uint32_t *x, uint32_t *m);
 /* Compute moments of data larger than a cache by blocks, and merge them (ccode/rewrite/moments.c).
  * False: likewise. */

@@ -6,8 +6,8 @@
  *     %s: r:4p | k:32 r:1u k:1l          four rows side by side, each in 32 lanes of partial sums
  *     !0: r:4p r:1u
  *
- * w may be several loads, which the body unpacks, and the sum over blocks as well, of which each has
- * a scale:
+ * w may be several loads, which the body unpacks, and the sum over blocks as well, of which each
+ * has a scale:
  *
  *     %s: r:4p | b:1 k:32 r:1u k:1l      y[r] = sum over b, k of x[b, k] * (q[r, b, k] * d[r, b])
  *

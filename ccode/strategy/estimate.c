@@ -21,7 +21,7 @@
 #include "ccode/ir/operands.h"
 #include "ccode/schedule/touch.h"
 
-enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 }; /* FAR: by as much no division moves, as steps go */
+enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 /* as steps go: no division moves by as much */ };
 /* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums; of what is
  * done beside what the ports take longest for. */
 #define CYCLES_BEGIN 8

@@ -83,8 +83,8 @@ JOT_FN bool jot_winograd_bounds(const Kernel *k, const Value *load, const int *d
  * of three steps, and another; *from: the index of the tap that stands first at position 0. */
 JOT_FN bool jot_winograd_window(const Kernel *k, Ix ix, uint64_t taps, int *space, int *window,
                                 int64_t *from, bool *flip);
-/* Twice a sum, over axis over[i], which is one of both, of table 'B', 'A' or 'G' (B', A', G of tiles
- * of side x side) at axes first[i], second[i], times v; called `half`, then `name`. */
+/* Twice a sum, over axis over[i], which is one of both, of table 'B', 'A' or 'G' (B', A', G of
+ * tiles of side x side) at axes first[i], second[i], times v; called `half`, then `name`. */
 JOT_FN uint32_t jot_winograd_transform(Kernel *k, char which, int64_t side, const int *first,
                                        const int *second, const int *over, uint32_t v,
                                        const char *half, const char *name);

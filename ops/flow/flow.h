@@ -53,7 +53,7 @@ typedef struct Flow {
     bool reverse;
     int64_t most;          /* ... trips; INT64_MAX: no bound, nothing is stacked or saved */
     int carries, stacked, saved;
-    int counter;           /* where a test ends it and carries are saved: the one that counts trips */
+    int counter;           /* where a test ends it and carries are saved: who counts trips */
     int lead;              /* inputs before these: COND's test, a LOOP's count */
     uint64_t sliced[4];    /* bit k: input k */
     NodeId *hole;          /* per input; 0 of the lead */

@@ -72,8 +72,8 @@ typedef struct CodeSpec {
 } CodeSpec;
 
 /* ---- ops/user/code.c ---- */
-/* The same but for the scalars' values (and the host function beside a source)? Then one compiled kernel serves
- * both. */
+/* The same but for the scalars' values (and the host function beside a source)? Then one compiled
+ * kernel serves both. */
 JOT_FN bool jot_code_same(const CodeSpec *a, const CodeSpec *b);
 /* Gradient nodes of a CODE or MAP node from the user's texts. dout: one per output (a MAP has one),
  * 0: none flows; din: one per input. On entry din[k] != 0 says that the gradient of input k is

@@ -1,5 +1,5 @@
-/* plan/device/absent.c - a build without devices (JOT_NO_DEVICES): no backend has a device there, and
- * who asks for what this room does is told that there is nothing.
+/* plan/device/absent.c - a build without devices (JOT_NO_DEVICES): no backend has a device there,
+ * and who asks for what this room does is told that there is nothing.
  *
  * Read before: plan/parts.h. After: ccode/device/absent.c. */
 #include "plan/parts.h"

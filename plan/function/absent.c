@@ -1,4 +1,5 @@
-/* plan/function/absent.c - a build without exported functions (JOT_NO_EXPORT): who asks for one is told.
+/* plan/function/absent.c - a build without exported functions (JOT_NO_EXPORT): who asks for one
+ * is told.
  *
  * Read before: core.h. After: plan/function/function.c. */
 #include "plan/function/function.h"
