@@ -40,8 +40,8 @@ NO_IO   = $(wildcard io/*.c save/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
 # ONNX, where protobuf-c is: not in the one-file build, since a part of it is made
 PROTOC  = $(eval PROTOC := $(and $(call has,protobuf-c/protobuf-c.h,-lprotobuf-c),$(shell command -v protoc-c)))$(PROTOC)
-ONNX    = $(and $(filter-out %JOT_NO_ONNX,$(or $(findstring -DJOT_NO_ONNX,$(CFLAGS)),with)),$(PROTOC))
-ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c onnx/op/*.c)),onnx/absent.c)
+ONNX    = $(if $(findstring -DJOT_NO_ONNX,$(CFLAGS))$(findstring -DJOT_NO_IO,$(CFLAGS)),,$(PROTOC))
+ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c onnx/op/*.c onnx/export/*.c)),onnx/absent.c)
 ONNXLIB = $(if $(ONNX),-lprotobuf-c)
 ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
@@ -87,7 +87,7 @@ $(B)/onnx/onnx.pb-c.c: onnx/onnx.proto
 	protoc-c --c_out=$(@D) --proto_path=onnx $<
 $(B)/onnx/onnx.pb-c.o: $(B)/onnx/onnx.pb-c.c
 	$(CC) -std=c99 $(CFLAGS) -I$(B)/onnx -c $< -o $@
-$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h onnx/parts.h onnx/op/ops.h $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
+$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h io.h io/parts.h onnx/parts.h onnx/op/ops.h onnx/export/export.h $(HDR) $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
 $(ONNXSRC:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE -I$(B)
 
 $(B)/libjot.a: $(OBJ)
@@ -130,6 +130,9 @@ $(B)/tests/command_models: tests/command_models.c $(MODELS) examples/models/mode
 $(B)/tests/test_save: tests/test_save.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(filter -D%,$(DATALIBS)) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
+$(B)/tests/test_onnx_export: tests/test_onnx_export.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(ONNXLIB) $(LIBS)
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
                         $(wildcard tests/*.h tests/ref/*.h)
 	@mkdir -p $(@D)

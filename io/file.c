@@ -440,42 +440,51 @@ jot_file_memory(const char *name, const void *bytes, size_t nbytes)
     return file_read(f);
 }
 
-static bool
-file_map(IoFile *f, int fd)
+jot_Status
+io_map(const char *path, IoBytes *to, char why[IO_WHY])
 {
+    int fd = path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    jot_Status status = JOT_EIO;
     struct stat s;
+    void *map;
 
-    if (fstat(fd, &s))
-        return io_fail(f, JOT_EIO, "%s", strerror(errno));
-    if (!S_ISREG(s.st_mode))
-        return io_fail(f, JOT_EIO, "a file asked, %s found",
-                       S_ISDIR(s.st_mode) ? "a folder" : "a device or pipe");
-    if (!s.st_size)
-        return true;
-    void *map = (uint64_t)s.st_size > SIZE_MAX / 2 ? MAP_FAILED
-                : mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED)
-        return io_fail(f, JOT_EMEM, "%lld bytes not mapped: %s", (long long)s.st_size,
-                       strerror(errno));
-    f->map = map;
-    f->bytes = (IoBytes){map, (size_t)s.st_size};
-    return true;
+    *to = (IoBytes){NULL, 0};
+    if (fd < 0 || fstat(fd, &s)) {
+        snprintf(why, IO_WHY, "%s", path ? strerror(errno) : "a path asked");
+    } else if (!S_ISREG(s.st_mode)) {
+        snprintf(why, IO_WHY, "a file asked, %s found",
+                 S_ISDIR(s.st_mode) ? "a folder" : "a device or pipe");
+    } else if (!s.st_size) {
+        status = JOT_OK;
+    } else {
+        map = (uint64_t)s.st_size > SIZE_MAX / 2 ? MAP_FAILED
+              : mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+        status = map == MAP_FAILED ? JOT_EMEM : JOT_OK;
+        if (status)
+            snprintf(why, IO_WHY, "%lld bytes not mapped: %s", (long long)s.st_size,
+                     strerror(errno));
+        else
+            *to = (IoBytes){map, (size_t)s.st_size};
+    }
+    if (fd >= 0)
+        close(fd);
+    return status;
 }
 
 jot_File *
 jot_file_open(const char *path)
 {
     IoFile *f = file_make(path ? path : "(no name)");
-    int fd = f && path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    jot_Status status;
+    char why[IO_WHY];
 
     if (!f)
         return NULL;
-    if (fd < 0)
-        io_fail(f, JOT_EIO, "%s", path ? strerror(errno) : "a path asked");
+    if ((status = io_map(path, &f->bytes, why)))
+        io_fail(f, status, "%s", why);
     else {
-        if (file_map(f, fd))
-            file_read(f);
-        close(fd);
+        f->map = (void *)(uintptr_t)f->bytes.p;
+        file_read(f);
     }
     return &f->is;
 }

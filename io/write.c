@@ -203,7 +203,7 @@ out_finish(IoOut *o, const char *path)
 }
 
 static bool
-write_file(IoOut *o, const IoFormat *format)
+write_file(IoOut *o, bool (*fill)(IoOut *o))
 {
     struct stat s;
     char *target = realpath(o->path, NULL);
@@ -218,7 +218,7 @@ write_file(IoOut *o, const IoFormat *format)
                   S_ISDIR(s.st_mode) ? "a folder" : "a device or pipe");
     fine = fine && out_create(o, path, there ? s.st_mode & 0777 : 0666);
     if (fine) {
-        bool written = format->write(o);
+        bool written = fill(o);
         fine = written && out_finish(o, path);
         if (!written)
             close(o->fd);
@@ -227,6 +227,22 @@ write_file(IoOut *o, const IoFormat *format)
     }
     free(o->temporary);
     free(target);
+    return fine;
+}
+
+bool
+io_write(jot_Ctx *ctx, const char *path, bool (*fill)(IoOut *o), void *user)
+{
+    IoOut *o = calloc(1, sizeof *o);
+    bool fine;
+
+    if (!o) {
+        jot_raise(ctx, JOT_EMEM, "%s: no memory to write it", path);
+        return false;
+    }
+    o->ctx = ctx, o->path = path, o->user = user;
+    fine = write_file(o, fill);
+    free(o);
     return fine;
 }
 
@@ -253,7 +269,7 @@ jot_file_write(jot_Ctx *ctx, const char *path, const jot_Named *tensors, int n,
     }
     o->ctx = ctx, o->path = path, o->tensor = tensors, o->n = n, o->how = w;
     bool fine = write_distinct(o) && write_evaluate(o) && format->fits(o)
-             && write_file(o, format);
+             && write_file(o, format->write);
     free(o->data);
     free(o);
     return fine;
