@@ -99,7 +99,7 @@ shelf_cast(Shelf *s, int k)
     snprintf(s->name, sizeof s->name, "cast_%s_%s", jot_dtype_name((jot_DType)from),
              jot_dtype_name((jot_DType)to));
     jot_Var x = shelf_in(s, (jot_DType)from, JOT_SHAPE(41), (int)lo, 300);
-    if (from >= JOT_F16)
+    if (from >= JOT_F32)
         x = jot_div(x, jot_offset(jot_floor(jot_scale(x, 0.01)), 1)); /* infinities and NaN */
     OUT(jot_cast(x, (jot_DType)to));
     return true;

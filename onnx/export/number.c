@@ -139,6 +139,7 @@ integer(Export *e, const Node *n, jot_DType in, jot_DType d, const Tensor *x)
 {
     const Node *last = jot_node(e->ctx, n->input[n->ninputs - 1]);
     bool safe = last->kind == NODE_CONST && last->value.i && last->value.i != -1;
+    Tensor same;
 
     switch (n->op) {
     case EW_FLOORDIV:
@@ -150,8 +151,8 @@ integer(Export *e, const Node *n, jot_DType in, jot_DType d, const Tensor *x)
     case EW_SHL: case EW_SHR:
         return shift(e, n, in, d, x);
     case EW_ISNAN: case EW_ISINF: case EW_ISFINITE:
-        return is_number(e, n->op == EW_ISFINITE ? "Equal" : "Less", JOT_I64,
-                         export_cast(e, export_2(e, "Sub", x[0], x[0]), d, JOT_I64), 0);
+        same = export_2(e, "Equal", x[0], x[0]);
+        return n->op == EW_ISFINITE ? same : negation(e, same);
     default: /* of whole numbers: floor, ceil, round, trunc */
         return export_1(e, "Identity", x[0]);
     }

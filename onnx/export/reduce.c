@@ -187,27 +187,54 @@ reduce_in(Export *e, const Reduction *r, Array a)
     return a;
 }
 
-/* ... and back: of bits the last dimension goes. */
+/* The numbers of bits, which are the last dimension: 32 at a time, as ONNX Runtime adds up large i64
+ * with an error. */
+static Array
+reduce_whole(Export *e, Array a)
+{
+    int64_t width = a.ext[a.rank - 1], half = width > 32 ? 32 : width, ext[EXPORT_RANK];
+    int64_t weight[32], at[EXPORT_RANK] = {0}, step[EXPORT_RANK];
+    Array low, high;
+    OnnxNode *node;
+
+    for (int k = 0; k < 32; k++)
+        weight[k] = (int64_t)1 << k;
+    memcpy(ext, a.ext, sizeof ext);
+    ext[a.rank - 1] = width / half;
+    ext[a.rank] = half;
+    a = export_reshape(e, a, a.rank + 1, ext);
+    a.rank--;
+    at[0] = a.rank;
+    node = export_node(e, "ReduceSum", 2, (Tensor[]){
+        export_2(e, "Mul", a.name, export_list(e, (int)half, weight)), export_list(e, 1, at)});
+    export_i(e, node, "keepdims", 0);
+    a = export_array(export_result(node), a.rank, a.ext);
+    for (int d = 0; d < a.rank; d++)
+        at[d] = 0, step[d] = 1;
+    memcpy(ext, a.ext, sizeof ext);
+    ext[a.rank - 1] = 1;
+    low = export_slice(e, a, at, ext, step);
+    at[a.rank - 1] = 1;
+    if (width > half) {
+        high = export_slice(e, a, at, ext, step);
+        low.name = export_2(e, "Add", low.name,
+                            export_2(e, "Mul", high.name, export_number(e, JOT_I64, 4294967296.0)));
+        low.was = NULL;
+    }
+    return export_reshape(e, low, a.rank - 1, ext);
+}
+
+/* ... and back. */
 static Array
 reduce_out(Export *e, const Reduction *r, Array a)
 {
-    jot_DType to = (jot_DType)r->n->dtype;
-    int64_t width = a.rank ? a.ext[a.rank - 1] : 0, weight[64], last;
-
-    if (r->odd) { /* a remainder of 0 or 1, whatever the sign: bits of a sum */
+    if (r->odd) {
         a.name = export_2(e, "Mod", a.name, export_number(e, r->work, 2));
+        a.was = NULL;
     }
-    if (r->bits) {
-        for (int k = 0; k < 64; k++)
-            weight[k] = (int64_t)((uint64_t)1 << k);
-        last = --a.rank;
-        a.name = export_2(e, "Mul", a.name, export_list(e, (int)width, weight));
-        OnnxNode *node = export_node(e, "ReduceSum", 2, (Tensor[]){a.name,
-                                                                   export_list(e, 1, &last)});
-        export_i(e, node, "keepdims", 0);
-        a.name = export_result(node);
-    }
-    a.name = export_cast(e, reduce_turn(e, r, a.name), r->work, to);
+    if (r->bits)
+        a = reduce_whole(e, a);
+    a.name = export_cast(e, reduce_turn(e, r, a.name), r->work, (jot_DType)r->n->dtype);
     a.was = NULL;
     return a;
 }
