@@ -94,6 +94,23 @@ element_apply(Export *e, const Node *n, jot_DType in, jot_DType *work, uint32_t 
     return export_result(export_node(e, op, n->ninputs, x));
 }
 
+/* x <= 0 ? 0 : x, which is jot_relu. */
+static bool
+element_relu(Export *e, const Node *n, jot_DType in, Value *v)
+{
+    const Node *c = jot_node(e->ctx, n->input[0]);
+    jot_DType work = export_work(in);
+
+    if (n->op != EW_SELECT || jot_dtype_class(in) != CLASS_FLOAT || c->kind != NODE_EW || c->data
+        || c->op != EW_LE || c->input[0] != n->input[2] || !jot_node_is(e->ctx, c->input[1], 0)
+        || !jot_node_is(e->ctx, n->input[1], 0))
+        return false;
+    *v = export_value(e, n->input[2]);
+    v->name = export_1(e, "Relu", export_cast(e, v->name, in, work));
+    v->name = export_cast(e, v->name, work, in);
+    return true;
+}
+
 Value
 export_element_wise(Export *e, const Node *n)
 {
@@ -101,7 +118,7 @@ export_element_wise(Export *e, const Node *n)
     bool truth = jot_ew_info[n->op].result == EW_BOOL;
     Value v = {"", 0};
 
-    if (export_concat(e, n, &v))
+    if (export_concat(e, n, &v) || element_relu(e, n, in, &v))
         return v;
     for (int k = 0; k < n->ninputs; k++)
         v.axes |= export_value(e, n->input[k]).axes;

@@ -155,6 +155,8 @@ JOT_FN Value export_pair(Export *e, const ExportMap *m, const char *op, Value a,
 JOT_FN Value export_flat_place(Export *e, ExportMap *m, int n, const Ix *index, const int64_t *ext);
 /* Elements of the constants of a space along axes; false: told, they are too many. */
 JOT_FN bool export_points(Export *e, const ExportMap *m, uint32_t axes, int64_t *n);
+/* Axes of more than one point: indices name no others. */
+JOT_FN uint32_t export_axes(const Node *space);
 /* Points of the axes in turn; at: a place for each axis. False: there are no more. */
 JOT_FN bool export_next(const int64_t *ext, int rank, uint32_t axes, int64_t *at);
 

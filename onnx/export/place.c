@@ -33,6 +33,17 @@ export_next(const int64_t *ext, int rank, uint32_t axes, int64_t *at)
     return false;
 }
 
+uint32_t
+export_axes(const Node *space)
+{
+    uint32_t axes = 0;
+
+    for (int d = 0; d < space->rank; d++)
+        if (space->ext[d] > 1)
+            axes |= (uint32_t)1 << d;
+    return axes;
+}
+
 static int64_t
 no_load(void *ud, int slot, int n, const int64_t *index)
 {

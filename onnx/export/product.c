@@ -81,7 +81,7 @@ product_axes(Export *e, const Factor *f, const int64_t *ext, Terms *t, uint32_t 
 }
 
 /* A factor that is read in another way: as the value of the node, along its own axes. */
-static bool
+static void
 product_operand(Export *e, NodeId id, const Node *y, Array *a, int *axis, uint32_t *axes)
 {
     Terms t[JOT_MAX_RANK];
@@ -91,7 +91,7 @@ product_operand(Export *e, NodeId id, const Node *y, Array *a, int *axis, uint32
 
     if (export_factor(e, id, &f) && product_axes(e, &f, y->ext, t, axes)) {
         *a = export_split(e, &f, t, y->ext, axis);
-        return true;
+        return;
     }
     v = export_value(e, id);
     *axes = v.axes;
@@ -99,7 +99,6 @@ product_operand(Export *e, NodeId id, const Node *y, Array *a, int *axis, uint32
     for (int d = 0; d < y->rank; d++)
         if (v.axes >> d & 1)
             axis[k++] = d;
-    return v.axes != ((uint32_t)1 << y->rank) - 1;
 }
 
 /* The dimensions of a in the order of these groups of axes; those of `join` as one each. */
@@ -219,7 +218,7 @@ static bool
 product_matrix(Export *e, const Node *n, const Node *y, Value *v)
 {
     jot_DType dtype = (jot_DType)n->dtype, work = export_work(dtype);
-    uint32_t fa, fb, kept = 0, all = ((uint32_t)1 << y->rank) - 1;
+    uint32_t fa, fb, kept = 0, all = export_axes(y);
     Product p;
     Terms out[JOT_MAX_RANK];
     int axis[EXPORT_RANK];
@@ -232,9 +231,9 @@ product_matrix(Export *e, const Node *n, const Node *y, Value *v)
     for (int d = 0; d < n->rank; d++)
         for (int i = 0; i < out[d].n; i++)
             kept |= (uint32_t)1 << out[d].axis[i];
-    if (!product_operand(e, y->input[0], y, &p.a, p.aaxis, &fa)
-        || !product_operand(e, y->input[1], y, &p.b, p.baxis, &fb)
-        || fa == all || fb == all || !(fa & fb & ~kept))
+    product_operand(e, y->input[0], y, &p.a, p.aaxis, &fa);
+    product_operand(e, y->input[1], y, &p.b, p.baxis, &fb);
+    if (!(all & ~fa) || !(all & ~fb) || !(fa & fb & ~kept))
         return false;
     p.a = product_alone(e, product_cast(e, p.a, dtype, work), p.aaxis, fa & ~fb & ~kept);
     p.b = product_alone(e, product_cast(e, p.b, dtype, work), p.baxis, fb & ~fa & ~kept);

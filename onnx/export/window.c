@@ -275,7 +275,7 @@ static bool
 conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *v)
 {
     Terms xt[JOT_MAX_RANK], wt[JOT_MAX_RANK], out[JOT_MAX_RANK];
-    uint32_t xa, wa, kept = 0, taps = 0, all;
+    uint32_t xa, wa, kept = 0, taps = 0;
     const Node *y = jot_node(e->ctx, n->input[0]);
     Windows s = {.ext = y->ext};
     int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
@@ -288,7 +288,6 @@ conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *
         return false;
     for (int d = 0; d < n->rank; d++)
         kept |= axes_of(&out[d]);
-    all = xa | wa | kept;
     for (int d = 0; d < w->x.rank; d++)
         if (!export_dense(&wt[d], y->ext, w->x.ext[d]))
             return false;
@@ -298,7 +297,7 @@ conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *
     for (int d = 0; d < x->x.rank; d++)
         windows = windows || !export_dense(&xt[d], y->ext, x->x.ext[d])
                || (xt[d].n == 2 && kept & ~wa & axes_of(&xt[d]) && wa & ~kept & axes_of(&xt[d]));
-    if ((!windows && !image) || all != ((uint32_t)1 << y->rank) - 1
+    if ((!windows && !image) || export_axes(y) & ~(xa | wa | kept)
         || !conv_roles(x, xt, wa, kept, true, &s) || !window_pads_fit(&s, x->x))
         return false;
     for (int k = 0; k < s.n; k++)
@@ -374,7 +373,7 @@ conv_backward(Export *e, const Node *n, const Factor *x, const Factor *w, Value 
     if (!x->total || !w->total || !window_axes(e, x->x.rank, x->index, xt, &xa)
         || !window_axes(e, w->x.rank, w->index, wt, &wa)
         || !window_axes(e, n->rank, n->index, out, &oa)
-        || (xa | wa) != ((uint32_t)1 << y->rank) - 1)
+        || export_axes(y) & ~(xa | wa))
         return false;
     for (int d = 0; d < x->x.rank; d++)
         if (!export_dense(&xt[d], y->ext, x->x.ext[d]))
@@ -531,7 +530,7 @@ export_pool(Export *e, const Node *n, Value *v)
         return false;
     for (int k = 0; k < n->rank; k++)
         kept |= axes_of(&out[k]);
-    if (~kept & (((uint32_t)1 << y->rank) - 1) & ~xa || !pool_windows(&f, t, kept, &s))
+    if (export_axes(y) & ~(kept | xa) || !pool_windows(&f, t, kept, &s))
         return false;
     for (int k = 0; k < s.n; k++) {
         if (means && s.w[k].dilation != 1 && s.w[k].ntap > 1)
