@@ -4,7 +4,7 @@
  *
  *     jot_Onnx *m = jot_onnx_load(c, "mnist.onnx");
  *     jot_Tensor in = {JOT_F32, JOT_SHAPE(1, 1, 28, 28), pixels, sizeof pixels}, out;
- *     if (jot_onnx_run(m, 1, &in, 1, &out)) show(out.data);
+ *     if (jot_onnx_run(m, &in, 1, &out, 1)) show(out.data);
  *     else puts(jot_message(c));
  *     jot_onnx_free(m);
  *
@@ -82,15 +82,15 @@ JOT_API bool jot_onnx_build_fixed(jot_Onnx *model, jot_Vars in, const bool *fixe
  * NULL the input is no input of the function, but these elements, for good. out: room for n_out
  * outputs, of which dtype, shape (it lives as long as the model) and nbytes are set and data NULL.
  * The caller ends the function. Poison after a failure. */
-JOT_API jot_Func jot_onnx_compile(jot_Onnx *model, int n, const jot_Tensor *in, int n_out,
-                                  jot_Tensor *out);
+JOT_API jot_Func jot_onnx_compile(jot_Onnx *model, const jot_Tensor *in, int n,
+                                  jot_Tensor *out, int n_out);
 
 /* Run the model on elements. The first call with shapes (and, of inputs that shapes depend on,
  * with elements) that were not there before makes a function, and the model keeps the last
  * JOT_ONNX_PLANS of them. out: data are the model's, valid until its next run. */
 enum { JOT_ONNX_PLANS = 32 };
-JOT_API bool jot_onnx_run(jot_Onnx *model, int n, const jot_Tensor *in, int n_out,
-                          jot_Tensor *out);
+JOT_API bool jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out,
+                          int n_out);
 
 /* ---- export --------------------------------------------------------------------------------- */
 

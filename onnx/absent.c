@@ -106,7 +106,7 @@ jot_onnx_build_fixed(jot_Onnx *model, jot_Vars in, const bool *fixed, jot_Var *o
 }
 
 jot_Func
-jot_onnx_compile(jot_Onnx *model, int n, const jot_Tensor *in, int n_out, jot_Tensor *out)
+jot_onnx_compile(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out, int n_out)
 {
     jot_Func none = {0};
     (void)model, (void)n, (void)in, (void)n_out, (void)out;
@@ -114,7 +114,7 @@ jot_onnx_compile(jot_Onnx *model, int n, const jot_Tensor *in, int n_out, jot_Te
 }
 
 bool
-jot_onnx_run(jot_Onnx *model, int n, const jot_Tensor *in, int n_out, jot_Tensor *out)
+jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out, int n_out)
 {
     (void)model, (void)n, (void)in, (void)n_out, (void)out;
     return false;

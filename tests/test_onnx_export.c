@@ -94,7 +94,7 @@ check_back(Shelf *s)
         in[k] = (jot_Tensor){jot_dtype(s->in[k]), jot_shape(s->in[k]), jot_data(s->in[k]), nbytes};
         in[k].data = in[k].data ? in[k].data : "";
     }
-    bool ran = m && jot_onnx_run(m, s->nin, in, s->nout, out);
+    bool ran = m && jot_onnx_run(m, in, s->nin, out, s->nout);
     CHECK(!m || ran, "%s: %s", s->name, jot_message(c));
     for (int k = 0; ran && k < s->nout; k++)
         compare(s, k, &out[k], s->out[k], tolerance(s, k));

@@ -309,9 +309,12 @@ export_digits(Export *e, ExportMap *m, Value *v)
     if (n < g->ndigits)
         a = export_expand(e, export_reshape(e, a, g->ndigits, ext), full);
     k = 0;
-    for (int d = 0; d < m->rank; d++)
+    for (int d = 0; d < m->rank; d++) {
+        if (m->ext[d] == 1 && m->x.rank == m->rank) /* where x has such, it stays */
+            v->axes |= (uint32_t)1 << d;
         if (v->axes >> d & 1)
             joined[k++] = m->ext[d];
+    }
     v->name = export_reshape(e, a, k, joined).name;
     return true;
 }

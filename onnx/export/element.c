@@ -17,6 +17,8 @@ enum {
     AS_TRUTH       /* operands are bool */
 };
 
+enum { ELEMENT_LAST = 16 };
+
 static const struct { const char *op; uint8_t as; } element_ops[EW_OPS] = {
     [EW_ADD] = {"Add", AS_WORK}, [EW_SUB] = {"Sub", AS_WORK}, [EW_MUL] = {"Mul", AS_WORK},
     [EW_DIV] = {"Div", AS_FLOAT}, [EW_POW] = {"Pow", AS_FLOAT},
@@ -94,6 +96,40 @@ element_apply(Export *e, const Node *n, jot_DType in, jot_DType *work, uint32_t 
     return export_result(export_node(e, op, n->ninputs, x));
 }
 
+/* The node that made x, if it was one of the last. */
+static OnnxNode *
+element_maker(const Export *e, Tensor x)
+{
+    for (uint32_t k = e->nodes.n; k-- > 0 && k + ELEMENT_LAST >= e->nodes.n;)
+        if (e->nodes.v[k]->outputs[0] == x)
+            return e->nodes.v[k];
+    return NULL;
+}
+
+/* A Conv, nobody else's, and a number for each of its channels; a Gemm, for each column. */
+static bool
+element_bias(Export *e, const Node *n, Value *v)
+{
+    for (int k = 0; k < 2 && n->op == EW_ADD && n->dtype == JOT_F32; k++) {
+        const Node *y = jot_node(e->ctx, n->input[k]), *b = jot_node(e->ctx, n->input[!k]);
+        Value is = export_value(e, n->input[k]), bias = export_value(e, n->input[!k]);
+        OnnxNode *node = element_maker(e, is.name), *with;
+        bool conv = node && !strcmp(node->op, "Conv"), gemm = node && !strcmp(node->op, "Gemm");
+
+        if ((!conv && !gemm) || node->n_inputs != 2 || e->uses[y->at] != 1 || b->kind == NODE_CONST
+            || is.axes != ((uint32_t)1 << n->rank) - 1 || bias.axes != (uint32_t)2)
+            continue;
+        with = export_node(e, node->op, 3, (Tensor[]){node->inputs[0], node->inputs[1], bias.name});
+        if (with) {
+            with->attributes = node->attributes;
+            with->n_attributes = node->n_attributes;
+        }
+        *v = (Value){export_result(with), is.axes};
+        return true;
+    }
+    return false;
+}
+
 /* x <= 0 ? 0 : x, which is jot_relu. */
 static bool
 element_relu(Export *e, const Node *n, jot_DType in, Value *v)
@@ -118,7 +154,7 @@ export_element_wise(Export *e, const Node *n)
     bool truth = jot_ew_info[n->op].result == EW_BOOL;
     Value v = {"", 0};
 
-    if (export_concat(e, n, &v) || element_relu(e, n, in, &v))
+    if (export_concat(e, n, &v) || element_bias(e, n, &v) || element_relu(e, n, in, &v))
         return v;
     for (int k = 0; k < n->ninputs; k++)
         v.axes |= export_value(e, n->input[k]).axes;

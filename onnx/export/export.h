@@ -59,6 +59,7 @@ typedef struct {
     NodeList in, out, all;    /* all: what outputs stand on, operands first */
     Value *value;             /* per position in all; name NULL: not made yet */
     uint8_t *state;           /* ... EXPORT_ above */
+    uint32_t *uses;           /* ... how many needed ones read it */
     Vec(OnnxNode *) nodes;
     Vec(OnnxTensor *) weights;
     Vec(ExportConst) consts;

@@ -134,8 +134,12 @@ graph_needed(Export *e)
     uint32_t k;
     int i;
 
-    for (k = 0; k < e->out.n; k++)
+    if (!(e->uses = export_new(e, e->all.n, sizeof *e->uses)))
+        return false;
+    for (k = 0; k < e->out.n; k++) {
         e->state[at_of(e, e->out.v[k])] |= EXPORT_NEEDED;
+        e->uses[at_of(e, e->out.v[k])]++;
+    }
     for (k = 0; k < e->all.n; k++)
         e->state[k] |= graph_late(e, jot_node(ctx, e->all.v[k])) ? EXPORT_LATE : 0;
     for (k = e->all.n; k-- > 0;) {
@@ -147,6 +151,7 @@ graph_needed(Export *e)
             const Node *x = jot_node(ctx, n->input[i]);
 
             e->state[x->at] |= EXPORT_NEEDED;
+            e->uses[x->at]++;
             if (x->kind == NODE_EW && x->op == EW_MUL && !graph_sums(n))
                 e->state[x->at] &= (uint8_t)~EXPORT_LATE;
         }

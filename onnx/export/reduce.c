@@ -87,7 +87,7 @@ export_put(Export *e, const Node *n, Array src, const int *axis)
         for (int i = 0; i < out[d].n; i++)
             for (int s = 0; s < src.rank; s++)
                 any = any || axis[s] == out[d].axis[i];
-        if (!any)
+        if (!any && n->ext[d] != 1)
             continue;
         v.axes |= (uint32_t)1 << d;
         to[r++] = n->ext[d];
@@ -271,14 +271,25 @@ reduce_dims(Export *e, const char *op, Array a, const bool *reduced, bool keep)
 }
 
 static Array
-reduce_variance(Export *e, Array a, const bool *reduced)
+reduce_variance(Export *e, Array a, const bool *reduced, bool keep)
 {
     Array mean = reduce_dims(e, "ReduceMean", a, reduced, true);
     Tensor d = export_2(e, "Sub", a.name, mean.name);
 
     a.name = export_2(e, "Mul", d, d);
     a.was = NULL;
-    return reduce_dims(e, "ReduceMean", a, reduced, false);
+    return reduce_dims(e, "ReduceMean", a, reduced, keep);
+}
+
+/* Are its dimensions y's, with 1 for those that are reduced? */
+static bool
+reduce_keeps(const Node *n, const Node *y, const Terms *out, uint32_t axes)
+{
+    for (int d = 0; d < n->rank && d < y->rank; d++)
+        if (!(axes >> d & 1) || (out[d].n ? out[d].n > 1 || out[d].axis[0] != d
+                                            || n->ext[d] != y->ext[d] : n->ext[d] != 1))
+            return false;
+    return n->rank == y->rank;
 }
 
 static Value
@@ -292,6 +303,7 @@ reduce_plain(Export *e, const Reduction *r, const Terms *out)
     bool reduced[EXPORT_RANK] = {false}, sums = n->op == JOT_ADD || n->op == JOT_MEAN;
     double scale = n->op == JOT_MEAN ? n->value.f : 1;
     const char *op = r->op;
+    bool keep;
     Array a;
 
     for (int d = 0; d < n->rank; d++)
@@ -316,10 +328,11 @@ reduce_plain(Export *e, const Reduction *r, const Terms *out)
         op = "ReduceMean";
         scale = 1;
     }
-    a = n->op == REDUCE_VAR ? reduce_variance(e, a, reduced)
-                            : reduce_dims(e, op, a, reduced, false);
+    keep = reduce_keeps(n, y, out, v.axes) && !r->bits;
+    a = n->op == REDUCE_VAR ? reduce_variance(e, a, reduced, keep)
+                            : reduce_dims(e, op, a, reduced, keep);
     a = reduce_out(e, r, reduce_scaled(e, r, a, scale));
-    return export_put(e, n, a, axis);
+    return keep ? (Value){a.name, v.axes} : export_put(e, n, a, axis);
 }
 
 /* ---- scatters ---- */

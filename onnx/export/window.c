@@ -164,7 +164,7 @@ window_pads_fit(const Windows *s, Array x)
 static void
 window_attributes(Export *e, OnnxNode *node, const Windows *s, const int64_t *pads)
 {
-    int64_t kernel[WINDOWS], stride[WINDOWS], dilation[WINDOWS];
+    int64_t kernel[WINDOWS] = {0}, stride[WINDOWS] = {0}, dilation[WINDOWS] = {0};
     bool strides = false, dilations = false, padded = false;
 
     for (int k = 0; k < s->n; k++) {
