@@ -1,5 +1,5 @@
-/* onnx/export/product.c - sums of products of two factors that each lack an axis: what the engine
- * calls a contraction is a MatMul, a Gemm, or (window.c) a Conv here.
+/* onnx/export/product.c - sums of products of two factors of which one lacks an axis: what the
+ * engine calls a contraction is a MatMul, a Gemm, or (window.c) a Conv here.
  *
  *     axes of both factors and the result      batch
  *     of the first and the result              rows
@@ -175,7 +175,7 @@ static Array
 product_matmul(Export *e, Product *p, const int64_t *ext, jot_DType work, int *axis)
 {
     uint32_t ga[3] = {p->batch, p->m, p->k}, gb[3] = {p->batch, p->k, p->n};
-    bool one = bits(p->m) == 1 && bits(p->n) == 1 && bits(p->k) == 1 && !p->batch;
+    bool one = bits(p->m) <= 1 && bits(p->n) == 1 && bits(p->k) == 1 && !p->batch;
     uint32_t group[3] = {p->batch, p->m, p->n};
     int64_t full[EXPORT_RANK];
     int n = 0, r = 0;
@@ -188,9 +188,10 @@ product_matmul(Export *e, Product *p, const int64_t *ext, jot_DType work, int *a
                 full[n++] = ext[x];
             }
     if (one && work >= JOT_F16) {
-        bool ta = !(p->m >> p->aaxis[0] & 1), tb = !(p->k >> p->baxis[0] & 1);
+        bool ta = p->m && !(p->m >> p->aaxis[0] & 1), tb = !(p->k >> p->baxis[0] & 1);
+        c = p->m ? p->a : product_order(e, p->a, p->aaxis, ga, 3, 2);
         if (ta || tb)
-            return product_gemm(e, p->a, p->b, ta, tb);
+            return export_reshape(e, product_gemm(e, c, p->b, ta, tb), n, full);
     }
     /* rows stand as several dimensions where there is no batch: MatMul takes them so */
     c = product_order(e, p->a, p->aaxis, ga, 3, p->batch || !p->m ? 6 : 4);
@@ -233,7 +234,7 @@ product_matrix(Export *e, const Node *n, const Node *y, Value *v)
             kept |= (uint32_t)1 << out[d].axis[i];
     product_operand(e, y->input[0], y, &p.a, p.aaxis, &fa);
     product_operand(e, y->input[1], y, &p.b, p.baxis, &fb);
-    if (!(all & ~fa) || !(all & ~fb) || !(fa & fb & ~kept))
+    if (!(all & ~(fa & fb)) || !(fa & fb & ~kept))
         return false;
     p.a = product_alone(e, product_cast(e, p.a, dtype, work), p.aaxis, fa & ~fb & ~kept);
     p.b = product_alone(e, product_cast(e, p.b, dtype, work), p.baxis, fb & ~fa & ~kept);
