@@ -219,7 +219,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
-	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "tests/test_onnx_nodes.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_models.sh $(B)" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "tests/test_onnx_nodes.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_models.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_export.sh $(B) 1000" "$(B)/tests/test_onnx_export 3000" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" \
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \

@@ -22,7 +22,7 @@ export_new(Export *e, size_t count, size_t size)
 bool
 export_ok(const Export *e)
 {
-    return !e->ctx->status;
+    return !e->ctx->status && (!e->ctx->mem.failed || jot_fail_memory(e->ctx, "onnx_export"));
 }
 
 bool
