@@ -3,7 +3,8 @@
  *
  *     file.c          a file mapped, its format, its tensors by name
  *     take.c          a tensor as a variable, or copied; blocks.c unpacks
- *     write.c         beside the file, synced, renamed
+ *     map.c, out.c    bytes of a file; a file whole or not at all: onnx/ has them, too
+ *     write.c         tensors evaluated and written
  *     safetensors.c, npy.c, gguf.c, torch.c     a format each: a row of io_formats
  *     zip.c           entries of npz and .pt;   pickle.c   values of .pt
  *     checkpoint.c    a folder of safetensors
@@ -130,8 +131,10 @@ typedef struct {
     size_t fill;
     uint8_t buffer[1 << 14];
 } IoOut;
-/* A file of what fill puts, whole or not at all: written beside path, synced, renamed. */
-JOT_FN bool io_write(jot_Ctx *ctx, const char *path, bool (*fill)(IoOut *o), void *user);
+/* A file of what fill puts, whole or not at all: written beside o->path, synced, renamed. */
+JOT_FN bool io_write(IoOut *o, bool (*fill)(IoOut *o));
+/* ... by a record of its own, which has user. */
+JOT_FN bool io_write_new(jot_Ctx *ctx, const char *path, bool (*fill)(IoOut *o), void *user);
 JOT_FN bool io_put(IoOut *o, const void *bytes, size_t n); /* false: told */
 JOT_FN bool io_pad(IoOut *o, int with, uint64_t to);       /* bytes `with` up to the offset */
 JOT_FN size_t io_var_nbytes(jot_Var v);

@@ -1,11 +1,11 @@
 /* onnx/export/file.c - jot_onnx_export: a graph as a model in a file, or in memory.
  *
- *     graph.c's messages --protobuf-c--> PATH.tmp-PID-N --> PATH, by io/write.c
+ *     graph.c's messages --protobuf-c--> PATH.tmp-PID-N --> PATH, by io/out.c
  *     weights of more than a GB, or on request --> PATH.data, first
  *
  * Bytes of weights go from where the context has them to the file, without a copy.
  *
- * Read before: graph.c, io/write.c. After: tests/test_onnx_export.c. */
+ * Read before: graph.c, io/out.c. After: tests/test_onnx_export.c. */
 #include "onnx/export/export.h"
 
 enum { FILE_ALIGN = 64, FILE_LARGE = 1024 }; /* bytes; of a tensor that is worth a place outside */
@@ -111,7 +111,7 @@ file_model(IoOut *o)
     FileBuffer b = {{file_append}, o, NULL, NULL};
 
     jot_onnx__model__pack_to_buffer(&f->model, &b.base);
-    return !o->bad && (!f->data_path || io_write(o->ctx, f->data_path, file_data, o->user));
+    return !o->bad && (!f->data_path || io_write_new(o->ctx, f->data_path, file_data, o->user));
 }
 
 static size_t
@@ -169,7 +169,7 @@ file_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const jot_OnnxExpor
         ok = file_external(f);
     ok = ok && file_fits(f);
     if (ok && f->path)
-        ok = io_write(ctx, f->path, file_model, f);
+        ok = io_write_new(ctx, f->path, file_model, f);
     else if (ok)
         jot_onnx__model__pack_to_buffer(&f->model, &b->base);
     export_end(&e);
