@@ -1,6 +1,6 @@
 /* onnx.h - models in ONNX's format: those of other frameworks read, looked at, and made a part of a
- * graph or a function; graphs written as such. Composed on core.h and nn.h; hosted builds have it where protobuf-c was
- * there when they were made, and not with JOT_NO_ONNX.
+ * graph or a function; graphs written as such. Hosted builds have it where protobuf-c was there
+ * when they were made, and not with JOT_NO_ONNX or JOT_NO_IO.
  *
  *     jot_Onnx *m = jot_onnx_load(c, "mnist.onnx");
  *     jot_Tensor in = {JOT_F32, JOT_SHAPE(1, 1, 28, 28), pixels, sizeof pixels}, out;

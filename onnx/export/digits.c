@@ -96,7 +96,8 @@ digits_merge(const Export *e, Digits *g)
 
     for (int a = 0; a < g->n; a++)
         for (int b = 0; b < g->n; b++) {
-            const IxRec *div = &pool->recs.v[g->term[a].atom], *mod = &pool->recs.v[g->term[b].atom];
+            const IxRec *div = &pool->recs.v[g->term[a].atom];
+            const IxRec *mod = &pool->recs.v[g->term[b].atom];
             int64_t k = g->term[b].k;
             if (!k || div->op != IX_DIV || mod->op != IX_MOD || div->a != mod->a || div->b != mod->b
                 || !jot_ix_is_const(pool, div->b, &q) || g->term[a].k != q * k)

@@ -1,12 +1,13 @@
 /* onnx/export/export.h - a graph becomes a model in ONNX's format: what the files of this room
  * share.
  *
- *     nodes --graph.c--> values --map.c, element.c, reduce.c, product.c--> messages --file.c--> bytes
+ *     nodes --graph.c--> values --element.c, map.c, reduce.c--> messages --model.c, file.c--> bytes
  *
  *     graph.c     which nodes; names; one value for each node
  *     message.c   nodes, attributes, constants of the model; arrays that change their shape
+ *     model.c     inputs and outputs around them; what nobody reads goes
  *     element.c   element-wise operators        number.c   those that ONNX lacks, of those it has
- *     map.c       reindex: masks, a gather      digits.c   those that are reshapes, transposes, slices
+ *     map.c       reindex: masks, a gather      digits.c   reshapes, transposes, slices
  *     place.c     index expressions as tensors  concat.c   sums of parts that are a concatenation
  *     reduce.c    reindex-reduce, scatters      product.c  sums of products: MatMul, Gemm
  *     window.c    Conv, ConvTranspose, pools    file.c     what callers see
@@ -107,8 +108,10 @@ JOT_FN int64_t export_nelem(int rank, const int64_t *ext);
 
 /* ---- graph.c ---- */
 JOT_FN bool export_graph(Export *e, jot_Vars inputs, jot_Vars outputs);
-JOT_FN bool export_model(Export *e, JotOnnx__Model *model);
 JOT_FN void export_end(Export *e);
+/* given, or what the node is called, or word and k; another one if there is such a tensor. */
+JOT_FN Tensor export_name(Export *e, jot_Strs given, NodeId id, const char *word, uint32_t k);
+JOT_FN bool export_model(Export *e, JotOnnx__Model *model); /* model.c */
 JOT_FN Value export_value(Export *e, NodeId id);
 JOT_FN Array export_of(Export *e, NodeId id, Value v);          /* compact */
 /* ... in a space of these extents, as an operand of what has the axes `of` */
@@ -173,8 +176,13 @@ JOT_FN Value export_reduce(Export *e, const Node *n);
 JOT_FN Value export_put(Export *e, const Node *n, Array src, const int *axis);
 JOT_FN bool export_plain(const Export *e, const Node *n, Terms *out); /* out: per dimension of n */
 /* A factor of a product, or what is reduced, under its map into the space of the product. */
-typedef struct { Array x; jot_DType dtype; Ix index[JOT_MAX_RANK]; bool total; jot_Scalar overflow; }
-    Factor;
+typedef struct {
+    Array x;
+    jot_DType dtype;
+    Ix index[JOT_MAX_RANK];
+    bool total;               /* it reads inside of x alone; else there is overflow */
+    jot_Scalar overflow;
+} Factor;
 JOT_FN bool export_factor(Export *e, NodeId id, Factor *f); /* false: it has no such map */
 JOT_FN Array export_split(Export *e, const Factor *f, const Terms *t, const int64_t *ext,
                           int *axis); /* each axis a dimension */

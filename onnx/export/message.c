@@ -214,8 +214,8 @@ export_const(Export *e, jot_DType dtype, int rank, const int64_t *ext, const voi
     ExportConst c = {hash, NULL, *first};
 
     for (k = *first; k; k = e->consts.v[k - 1].next)
-        if (e->consts.v[k - 1].hash == hash && message_is(e->consts.v[k - 1].tensor,
-                                                          export_element(dtype), rank, ext, data, n))
+        if (e->consts.v[k - 1].hash == hash
+            && message_is(e->consts.v[k - 1].tensor, export_element(dtype), rank, ext, data, n))
             return e->consts.v[k - 1].tensor->name;
     c.tensor = export_tensor(e, dtype, rank, ext);
     uint8_t *copy = c.tensor ? export_new(e, n, 1) : NULL;

@@ -187,8 +187,8 @@ reduce_in(Export *e, const Reduction *r, Array a)
     return a;
 }
 
-/* The numbers of bits, which are the last dimension: 32 at a time, as ONNX Runtime adds up large i64
- * with an error. */
+/* The numbers of bits, which are the last dimension: 32 at a time, as ONNX Runtime adds up large
+ * i64 with an error. */
 static Array
 reduce_whole(Export *e, Array a)
 {

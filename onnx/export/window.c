@@ -271,17 +271,17 @@ conv_roles(const Factor *x, const Terms *xt, uint32_t wa, uint32_t kept, bool im
     return s->n > 0;
 }
 
+/* Does n read x through windows and w by its axes alone? */
 static bool
-conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *v)
+conv_reads(const Export *e, const Node *n, const Factor *x, const Factor *w, Terms *xt, Terms *wt,
+           Windows *s)
 {
-    Terms xt[JOT_MAX_RANK], wt[JOT_MAX_RANK], out[JOT_MAX_RANK];
-    uint32_t xa, wa, kept = 0, taps = 0;
     const Node *y = jot_node(e->ctx, n->input[0]);
-    Windows s = {.ext = y->ext};
-    int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
-    int axis[EXPORT_RANK], r = 0;
-    OnnxNode *node;
-    Array a, b;
+    uint32_t xa, wa, kept = 0, taps = 0;
+    Terms out[JOT_MAX_RANK];
+    /* of one tap: the weight says that it is an image's */
+    bool image = w->x.rank > 2 && x->x.rank == w->x.rank && w->x.ext[w->x.rank - 1] == 1;
+    bool windows = false;
 
     if (!export_plain(e, n, out) || !window_axes(e, x->x.rank, x->index, xt, &xa)
         || !window_axes(e, w->x.rank, w->index, wt, &wa) || !w->total)
@@ -291,19 +291,29 @@ conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *
     for (int d = 0; d < w->x.rank; d++)
         if (!export_dense(&wt[d], y->ext, w->x.ext[d]))
             return false;
-    /* of one tap: the weight says that it is an image's */
-    bool image = w->x.rank > 2 && x->x.rank == w->x.rank && w->x.ext[w->x.rank - 1] == 1;
-    bool windows = false;
     for (int d = 0; d < x->x.rank; d++)
         windows = windows || !export_dense(&xt[d], y->ext, x->x.ext[d])
                || (xt[d].n == 2 && kept & ~wa & axes_of(&xt[d]) && wa & ~kept & axes_of(&xt[d]));
     if ((!windows && !image) || export_axes(y) & ~(xa | wa | kept)
-        || !conv_roles(x, xt, wa, kept, true, &s) || !window_pads_fit(&s, x->x))
+        || !conv_roles(x, xt, wa, kept, true, s) || !window_pads_fit(s, x->x))
         return false;
-    for (int k = 0; k < s.n; k++)
-        taps |= s.w[k].tap >= 0 ? (uint32_t)1 << s.w[k].tap : 0;
-    s.out = wa & kept & ~xa;
-    if (wa & ~(s.out | s.group | s.in | taps) || (s.in & ~wa))
+    for (int k = 0; k < s->n; k++)
+        taps |= s->w[k].tap >= 0 ? (uint32_t)1 << s->w[k].tap : 0;
+    s->out = wa & kept & ~xa;
+    return !(wa & ~(s->out | s->group | s->in | taps)) && !(s->in & ~wa);
+}
+
+static bool
+conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *v)
+{
+    Terms xt[JOT_MAX_RANK], wt[JOT_MAX_RANK];
+    Windows s = {.ext = jot_node(e->ctx, n->input[0])->ext};
+    int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
+    int axis[EXPORT_RANK], r = 0;
+    OnnxNode *node;
+    Array a, b;
+
+    if (!conv_reads(e, n, x, w, xt, wt, &s))
         return false;
     a = conv_image(e, window_image(e, x->x, &s, pads), xt, &s, true);
     b = conv_weight(e, w, wt, &s, s.group, s.out, s.in);
@@ -322,7 +332,7 @@ conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *
         if (s.w[k].pos >= 0)
             axis[r++] = s.w[k].pos;
     for (int k = 0; k < r; k++)
-        to[k] = y->ext[axis[k]];
+        to[k] = s.ext[axis[k]];
     *v = export_put(e, n, export_reshape(e, a, r, to), axis);
     return true;
 }
@@ -358,22 +368,17 @@ transpose_put(Export *e, const Node *n, const Terms *out, const Windows *s, Arra
     return (Value){a.name, ((uint32_t)1 << n->rank) - 1};
 }
 
+/* Does n write x and w, which it reads by their axes alone, through windows? */
 static bool
-conv_backward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *v)
+conv_writes(const Export *e, const Node *n, const Factor *x, const Factor *w, Terms *xt, Terms *wt,
+            Terms *out, Windows *s)
 {
-    Terms xt[JOT_MAX_RANK], wt[JOT_MAX_RANK], out[JOT_MAX_RANK];
     const Node *y = jot_node(e->ctx, n->input[0]);
     uint32_t xa, wa, oa, plain = 0;
-    Windows s = {.ext = y->ext};
-    int64_t pads[2 * WINDOWS], more[WINDOWS], to[2 + WINDOWS];
-    bool extra = false;
-    OnnxNode *node;
-    Array a, b;
 
     if (!x->total || !w->total || !window_axes(e, x->x.rank, x->index, xt, &xa)
         || !window_axes(e, w->x.rank, w->index, wt, &wa)
-        || !window_axes(e, n->rank, n->index, out, &oa)
-        || export_axes(y) & ~(xa | wa))
+        || !window_axes(e, n->rank, n->index, out, &oa) || export_axes(y) & ~(xa | wa))
         return false;
     for (int d = 0; d < x->x.rank; d++)
         if (!export_dense(&xt[d], y->ext, x->x.ext[d]))
@@ -386,33 +391,57 @@ conv_backward(Export *e, const Node *n, const Factor *x, const Factor *w, Value 
         bool pair = out[d].n == 2 && axes & xa & ~wa && axes & wa & ~xa;
         if (!pair && export_dense(&out[d], y->ext, n->ext[d]))
             plain |= axes;
-        else if (!window_add(&s, d, &out[d], xa & ~wa, wa & ~xa))
+        else if (!window_add(s, d, &out[d], xa & ~wa, wa & ~xa))
             return false;
     }
-    s.batch = xa & ~wa & plain;
-    s.group = xa & wa & plain;
-    s.in = xa & wa & ~oa;
-    s.out = wa & ~xa & plain;
-    if (!s.n || ((xa | wa) & ~oa & ~s.in))
-        return false;
-    for (int k = 0; k < s.n; k++) {
-        int64_t full = s.w[k].stride * (s.w[k].npos - 1) + s.w[k].dilation * (s.w[k].ntap - 1) + 1;
-        int64_t most = s.w[k].stride > s.w[k].dilation ? s.w[k].stride : s.w[k].dilation;
-        pads[k] = -s.w[k].c;
-        pads[s.n + k] = full - pads[k] - n->ext[s.w[k].dim];
-        more[k] = pads[s.n + k] < 0 ? -pads[s.n + k] : 0;
-        pads[s.n + k] += more[k];
-        extra = extra || more[k];
-        to[2 + k] = n->ext[s.w[k].dim];
+    s->batch = xa & ~wa & plain;
+    s->group = xa & wa & plain;
+    s->in = xa & wa & ~oa;
+    s->out = wa & ~xa & plain;
+    return s->n && !((xa | wa) & ~oa & ~s->in);
+}
+
+/* What of all that is written the result has not, and what it has beyond. */
+static bool
+conv_cut(const Node *n, const Windows *s, int64_t *pads, int64_t *more)
+{
+    for (int k = 0; k < s->n; k++) {
+        const Window *w = &s->w[k];
+        int64_t full = w->stride * (w->npos - 1) + w->dilation * (w->ntap - 1) + 1;
+        int64_t most = w->stride > w->dilation ? w->stride : w->dilation;
+        pads[k] = -w->c;
+        pads[s->n + k] = full - pads[k] - n->ext[w->dim];
+        more[k] = pads[s->n + k] < 0 ? -pads[s->n + k] : 0;
+        pads[s->n + k] += more[k];
         if (pads[k] < 0 || more[k] >= most)
             return false;
     }
+    return true;
+}
+
+static bool
+conv_backward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *v)
+{
+    Terms xt[JOT_MAX_RANK], wt[JOT_MAX_RANK], out[JOT_MAX_RANK];
+    Windows s = {.ext = jot_node(e->ctx, n->input[0])->ext};
+    int64_t pads[2 * WINDOWS], more[WINDOWS], to[2 + WINDOWS];
+    bool extra = false;
+    OnnxNode *node;
+    Array a, b;
+
+    if (n->ncond || n->ninputs > 1 || !conv_writes(e, n, x, w, xt, wt, out, &s)
+        || !conv_cut(n, &s, pads, more))
+        return false;
     a = conv_image(e, x->x, xt, &s, false);
     b = conv_weight(e, w, wt, &s, s.group, s.in, s.out);
     node = export_node(e, "ConvTranspose", 2, (Tensor[]){a.name, b.name});
     if (s.group)
         export_i(e, node, "group", size_of(&s, s.group));
     window_attributes(e, node, &s, pads);
+    for (int k = 0; k < s.n; k++) {
+        extra = extra || more[k];
+        to[2 + k] = n->ext[s.w[k].dim];
+    }
     if (extra)
         export_ints(e, node, "output_padding", s.n, more);
     to[0] = a.ext[0];
@@ -507,59 +536,76 @@ pool_image(Export *e, Array x, const Terms *t, const Windows *s, int *axis, int 
     return window_order(e, x, t, s, true, label, joins, 2 + s->n);
 }
 
-bool
-export_pool(Export *e, const Node *n, Value *v)
+/* Is what n reduces windows of an image, which ONNX reduces alike? */
+static bool
+pool_reads(Export *e, const Node *n, Factor *f, Terms *t, Windows *s)
 {
     const Node *y = jot_node(e->ctx, n->input[0]);
-    bool means = n->op == JOT_ADD || n->op == JOT_MEAN, least = n->op == JOT_MIN;
-    jot_DType d = (jot_DType)n->dtype, work = export_work(d);
-    Terms out[JOT_MAX_RANK], t[JOT_MAX_RANK];
-    Windows s = {.ext = y->ext};
-    int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
+    bool means = n->op == JOT_ADD || n->op == JOT_MEAN;
+    jot_DType work = export_work((jot_DType)n->dtype);
+    Terms out[JOT_MAX_RANK];
     uint32_t kept = 0, xa;
-    double scale = n->op == JOT_MEAN ? n->value.f : 1;
-    int axis[EXPORT_RANK], r;
-    OnnxNode *node;
-    Factor f;
-    Array a;
 
-    if ((!means && !least && n->op != JOT_MAX) || y->kind != NODE_REINDEX || y->data
+    if ((!means && n->op != JOT_MIN && n->op != JOT_MAX) || y->kind != NODE_REINDEX || y->data
         || (work != JOT_F32 && (means || work != JOT_F64)) || !export_plain(e, n, out)
-        || !export_factor(e, n->input[0], &f) || f.x.rank < 3 || !pool_outside(&f, n->op)
-        || !window_axes(e, f.x.rank, f.index, t, &xa))
+        || !export_factor(e, n->input[0], f) || f->x.rank < 3 || !pool_outside(f, n->op)
+        || !window_axes(e, f->x.rank, f->index, t, &xa))
         return false;
     for (int k = 0; k < n->rank; k++)
         kept |= axes_of(&out[k]);
-    if (export_axes(y) & ~(kept | xa) || !pool_windows(&f, t, kept, &s))
+    if (export_axes(y) & ~(kept | xa) || !pool_windows(f, t, kept, s))
         return false;
-    for (int k = 0; k < s.n; k++) {
-        if (means && s.w[k].dilation != 1 && s.w[k].ntap > 1)
+    for (int k = 0; k < s->n; k++)
+        if (means && s->w[k].dilation != 1 && s->w[k].ntap > 1)
             return false;
-        scale *= means ? (double)s.w[k].ntap : 1;
-    }
+    return true;
+}
+
+/* A sum is as many means as a window has places, a least element the largest of what is negative. */
+static Tensor
+pool_apply(Export *e, const Node *n, Array a, const Windows *s, const int64_t *pads)
+{
+    bool means = n->op == JOT_ADD || n->op == JOT_MEAN, least = n->op == JOT_MIN;
+    double scale = n->op == JOT_MEAN ? n->value.f : 1;
+    Tensor x = least ? export_1(e, "Neg", a.name) : a.name;
+    OnnxNode *node = export_node(e, means ? "AveragePool" : "MaxPool", 1, &x);
+
+    window_attributes(e, node, s, pads);
+    if (means)
+        export_i(e, node, "count_include_pad", 1);
+    for (int k = 0; k < s->n; k++)
+        scale *= (double)s->w[k].ntap;
+    if (means && (float)scale != 1)
+        return export_2(e, "Mul", export_result(node), export_number(e, JOT_F32, scale));
+    return least ? export_1(e, "Neg", export_result(node)) : export_result(node);
+}
+
+bool
+export_pool(Export *e, const Node *n, Value *v)
+{
+    jot_DType d = (jot_DType)n->dtype, work = export_work(d);
+    Windows s = {.ext = jot_node(e->ctx, n->input[0])->ext};
+    Terms t[JOT_MAX_RANK];
+    int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
+    int axis[EXPORT_RANK], r;
+    Factor f;
+    Array a;
+
+    if (!pool_reads(e, n, &f, t, &s))
+        return false;
     a = f.x;
     if (d != work)
         a = export_array(export_cast(e, a.name, d, work), a.rank, a.ext);
     a = pool_image(e, window_image(e, a, &s, pads), t, &s, axis, &r);
-    if (least)
-        a.name = export_1(e, "Neg", a.name);
-    node = export_node(e, means ? "AveragePool" : "MaxPool", 1, &a.name);
-    window_attributes(e, node, &s, pads);
-    if (means)
-        export_i(e, node, "count_include_pad", 1);
-    a.name = export_result(node);
-    if (least)
-        a.name = export_1(e, "Neg", a.name);
-    if (means && (float)scale != 1)
-        a.name = export_2(e, "Mul", a.name, export_number(e, work, scale));
+    a.name = export_cast(e, pool_apply(e, n, a, &s, pads), work, d);
     for (int k = 0; k < s.n; k++)
         a.ext[2 + k] = s.w[k].npos;
-    a = export_array(export_cast(e, a.name, work, d), a.rank, a.ext);
+    a = export_array(a.name, a.rank, a.ext);
     for (int k = 0; k < s.n; k++)
         if (s.w[k].pos >= 0)
             axis[r++] = s.w[k].pos;
     for (int k = 0; k < r; k++)
-        to[k] = y->ext[axis[k]];
+        to[k] = s.ext[axis[k]];
     *v = export_put(e, n, export_reshape(e, a, r, to), axis);
     return true;
 }
