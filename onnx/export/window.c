@@ -561,7 +561,7 @@ pool_reads(Export *e, const Node *n, Factor *f, Terms *t, Windows *s)
     return true;
 }
 
-/* A sum is as many means as a window has places, a least element the largest of what is negative. */
+/* A sum is as many means as a window has places, a least element the largest of negatives. */
 static Tensor
 pool_apply(Export *e, const Node *n, Array a, const Windows *s, const int64_t *pads)
 {
