@@ -14,10 +14,9 @@ typedef struct {
     jot_Var in[SHELF_IN], out[SHELF_OUT];
     int nin, nout;
     uint32_t seed;
-    const char *lacks; /* what ONNX Runtime has no kernel for; NULL: it runs */
 } Shelf;
 
-/* An input of drawn numbers between -lo/4 and lo/4, whole ones for integers. */
+/* An input of drawn quarters from lo to hi, whole numbers for integers. */
 static jot_Var
 shelf_in(Shelf *s, jot_DType dtype, jot_Ints shape, int lo, int hi)
 {
@@ -284,17 +283,20 @@ shelf_products(Shelf *s, int k)
         return true;
     }
     CASE("matmul_i8") {
-        x = shelf_in(s, JOT_I8, JOT_SHAPE(4, 5), -9, 9), y = shelf_in(s, JOT_I8, JOT_SHAPE(5, 6), -9, 9);
+        x = shelf_in(s, JOT_I8, JOT_SHAPE(4, 5), -9, 9);
+        y = shelf_in(s, JOT_I8, JOT_SHAPE(5, 6), -9, 9);
         OUT(jot_matmul(x, y));
         return true;
     }
     CASE("matmul_f16") {
-        x = shelf_in(s, JOT_F16, JOT_SHAPE(4, 5), -2, 2), y = shelf_in(s, JOT_F16, JOT_SHAPE(5, 6), -2, 2);
+        x = shelf_in(s, JOT_F16, JOT_SHAPE(4, 5), -2, 2);
+        y = shelf_in(s, JOT_F16, JOT_SHAPE(5, 6), -2, 2);
         OUT(jot_matmul(x, y));
         return true;
     }
     CASE("matmul_f64") {
-        x = shelf_in(s, JOT_F64, JOT_SHAPE(4, 5), -2, 2), y = shelf_in(s, JOT_F64, JOT_SHAPE(5, 6), -2, 2);
+        x = shelf_in(s, JOT_F64, JOT_SHAPE(4, 5), -2, 2);
+        y = shelf_in(s, JOT_F64, JOT_SHAPE(5, 6), -2, 2);
         OUT(jot_matmul(x, y));
         return true;
     }
@@ -312,7 +314,12 @@ shelf_products(Shelf *s, int k)
         return true;
     }
     CASE("outer") { x = F(3), y = F(4); OUT(jot_outer(x, y)); OUT(jot_kron(x, y)); return true; }
-    CASE("cdist") { x = F(3, 4), y = F(5, 4); OUT(jot_cdist(x, y, 2)); OUT(jot_cdist(x, y, 1)); return true; }
+    CASE("cdist") {
+        x = F(3, 4), y = F(5, 4);
+        OUT(jot_cdist(x, y, 2));
+        OUT(jot_cdist(x, y, 1));
+        return true;
+    }
     CASE("cumsum") { x = F(3, 9); OUT(jot_cumsum(x, 1)); OUT(jot_cummax(x, 0)); return true; }
     CASE("gradients") {
         x = F(4, 5), y = F(5, 3);
@@ -550,7 +557,8 @@ shelf_layers(Shelf *s, int k)
     CASE("lstm") {
         x = F(4, 2, 3), y = F(3, 20), z = F(5, 20), w = F(2, 5);
         jot_Var state = F(2, 5), n = I(1, 4, 2);
-        OUT(jot_lstm(x, &w, &state, &(jot_Cell){.in = y, .state = z, .lengths = n, .reverse = true}));
+        OUT(jot_lstm(x, &w, &state,
+                     &(jot_Cell){.in = y, .state = z, .lengths = n, .reverse = true}));
         OUT(state);
         return true;
     }
@@ -605,8 +613,12 @@ shelf_encoder(Model *m, jot_Var x)
 static bool
 shelf_net(Shelf *s, int k)
 {
-    static const struct { const char *name; jot_Var (*net)(Model *, jot_Var); int64_t shape[4]; int rank; }
-        nets[] = {
+    static const struct {
+        const char *name;
+        jot_Var (*net)(Model *, jot_Var);
+        int64_t shape[4];
+        int rank;
+    } nets[] = {
         {"lenet", lenet, {2, 1, 28, 28}, 4}, {"mlp", mlp, {2, 784}, 2},
         {"encoder", shelf_encoder, {2, 8, 64}, 3}, {"squeezenet", squeezenet, {1, 3, 64, 64}, 4},
         {"unet", unet, {1, 3, 20, 20}, 4}, {"mobilenet", mobilenet, {1, 3, 64, 64}, 4},

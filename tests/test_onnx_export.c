@@ -5,9 +5,10 @@
  *     test_onnx_export FOLDER drawn        models, inputs and outputs as files, for another runtime
  *                                          (tests/test_onnx_export.sh)
  *
- * Guards: onnx/export/graph.c onnx/export/model.c onnx/export/message.c onnx/export/element.c onnx/export/number.c
- * onnx/export/map.c onnx/export/place.c onnx/export/digits.c onnx/export/concat.c
- * onnx/export/reduce.c onnx/export/product.c onnx/export/window.c onnx/export/file.c */
+ * Guards: onnx/export/graph.c onnx/export/model.c onnx/export/message.c onnx/export/element.c
+ * onnx/export/number.c onnx/export/map.c onnx/export/place.c onnx/export/digits.c
+ * onnx/export/concat.c onnx/export/reduce.c onnx/export/product.c onnx/export/window.c
+ * onnx/export/file.c */
 #include "onnx.h"
 #include "io.h"
 #include "tests/hooks.h"
