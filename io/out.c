@@ -162,20 +162,4 @@ io_write(IoOut *o, bool (*fill)(IoOut *o))
     free(target);
     return fine;
 }
-
-bool
-io_write_new(jot_Ctx *ctx, const char *path, bool (*fill)(IoOut *o), void *user)
-{
-    IoOut *o = calloc(1, sizeof *o);
-    bool fine;
-
-    if (!o) {
-        jot_raise(ctx, JOT_EMEM, "%s: no memory to write it", path);
-        return false;
-    }
-    o->ctx = ctx, o->path = path, o->user = user;
-    fine = io_write(o, fill);
-    free(o);
-    return fine;
-}
 #endif

@@ -133,8 +133,6 @@ typedef struct {
 } IoOut;
 /* A file of what fill puts, whole or not at all: written beside o->path, synced, renamed. */
 JOT_FN bool io_write(IoOut *o, bool (*fill)(IoOut *o));
-/* ... by a record of its own, which has user. */
-JOT_FN bool io_write_new(jot_Ctx *ctx, const char *path, bool (*fill)(IoOut *o), void *user);
 JOT_FN bool io_put(IoOut *o, const void *bytes, size_t n); /* false: told */
 JOT_FN bool io_pad(IoOut *o, int with, uint64_t to);       /* bytes `with` up to the offset */
 JOT_FN size_t io_var_nbytes(jot_Var v);

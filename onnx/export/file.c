@@ -11,6 +11,21 @@
 enum { FILE_ALIGN = 64, FILE_LARGE = 1024 }; /* bytes; of a tensor that is worth a place outside */
 #define FILE_MOST (((size_t)1 << 31) - 1)    /* of a message: protobuf's limit */
 
+/* A file, whole or not at all. */
+static bool
+file_write(jot_Ctx *ctx, const char *path, bool (*fill)(IoOut *o), void *user)
+{
+    IoOut *o = calloc(1, sizeof *o);
+    bool fine;
+
+    if (!o)
+        return jot_fail(ctx, JOT_EMEM, "%s: no memory to write it", path);
+    o->ctx = ctx, o->path = path, o->user = user;
+    fine = io_write(o, fill);
+    free(o);
+    return fine;
+}
+
 /* ---- weights beside the model ---- */
 
 static JotOnnx__Entry *
@@ -111,7 +126,7 @@ file_model(IoOut *o)
     FileBuffer b = {{file_append}, o, NULL, NULL};
 
     jot_onnx__model__pack_to_buffer(&f->model, &b.base);
-    return !o->bad && (!f->data_path || io_write_new(o->ctx, f->data_path, file_data, o->user));
+    return !o->bad && (!f->data_path || file_write(o->ctx, f->data_path, file_data, o->user));
 }
 
 static size_t
@@ -169,7 +184,7 @@ file_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const jot_OnnxExpor
         ok = file_external(f);
     ok = ok && file_fits(f);
     if (ok && f->path)
-        ok = io_write_new(ctx, f->path, file_model, f);
+        ok = file_write(ctx, f->path, file_model, f);
     else if (ok)
         jot_onnx__model__pack_to_buffer(&f->model, &b->base);
     export_end(&e);
