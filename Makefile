@@ -40,8 +40,8 @@ NO_IO   = $(wildcard io/*.c save/*.c)
 ALLSRC  = $(CORE) $(HOSTED)
 # ONNX, where protobuf-c is: not in the one-file build, since a part of it is made
 PROTOC  = $(eval PROTOC := $(and $(call has,protobuf-c/protobuf-c.h,-lprotobuf-c),$(shell command -v protoc-c)))$(PROTOC)
-ONNX    = $(and $(filter-out %JOT_NO_ONNX,$(or $(findstring -DJOT_NO_ONNX,$(CFLAGS)),with)),$(PROTOC))
-ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c onnx/op/*.c)),onnx/absent.c)
+ONNX    = $(if $(findstring -DJOT_NO_ONNX,$(CFLAGS))$(findstring -DJOT_NO_IO,$(CFLAGS)),,$(PROTOC))
+ONNXSRC = $(if $(ONNX),$(filter-out onnx/absent.c,$(wildcard onnx/*.c onnx/op/*.c onnx/export/*.c)),onnx/absent.c)
 ONNXLIB = $(if $(ONNX),-lprotobuf-c)
 ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
@@ -87,7 +87,7 @@ $(B)/onnx/onnx.pb-c.c: onnx/onnx.proto
 	protoc-c --c_out=$(@D) --proto_path=onnx $<
 $(B)/onnx/onnx.pb-c.o: $(B)/onnx/onnx.pb-c.c
 	$(CC) -std=c99 $(CFLAGS) -I$(B)/onnx -c $< -o $@
-$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h onnx/parts.h onnx/op/ops.h $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
+$(ONNXSRC:%.c=$(B)/%.o): onnx.h nn.h expr.h io.h io/parts.h onnx/parts.h onnx/op/ops.h onnx/export/export.h $(HDR) $(if $(ONNX),$(B)/onnx/onnx.pb-c.c)
 $(ONNXSRC:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE -I$(B)
 
 $(B)/libjot.a: $(OBJ)
@@ -130,6 +130,9 @@ $(B)/tests/command_models: tests/command_models.c $(MODELS) examples/models/mode
 $(B)/tests/test_save: tests/test_save.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
 	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(filter -D%,$(DATALIBS)) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
+$(B)/tests/test_onnx_export: tests/test_onnx_export.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
+	@mkdir -p $(@D)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(ONNXLIB) $(LIBS)
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
                         $(wildcard tests/*.h tests/ref/*.h)
 	@mkdir -p $(@D)
@@ -217,7 +220,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
-	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "tests/test_onnx_nodes.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_models.sh $(B)" \
+	    "PEERS=$(PEERS) tests/test_wild_torch.sh $(B) 3000" "tests/test_onnx_nodes.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_models.sh $(B)" "PEERS=$(PEERS) tests/test_onnx_export.sh $(B) 1000" "$(B)/tests/test_onnx_export 3000" \
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" \
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \

@@ -1,10 +1,10 @@
-/* onnx.h - models of other frameworks, in ONNX's format: read, looked at, and made a part of a
- * graph or a function. Composed on core.h and nn.h; hosted builds have it where protobuf-c was
- * there when they were made, and not with JOT_NO_ONNX.
+/* onnx.h - models in ONNX's format: those of other frameworks read, looked at, and made a part of a
+ * graph or a function; graphs written as such. Hosted builds have it where protobuf-c was there
+ * when they were made, and not with JOT_NO_ONNX or JOT_NO_IO.
  *
  *     jot_Onnx *m = jot_onnx_load(c, "mnist.onnx");
  *     jot_Tensor in = {JOT_F32, JOT_SHAPE(1, 1, 28, 28), pixels, sizeof pixels}, out;
- *     if (jot_onnx_run(m, 1, &in, 1, &out)) show(out.data);
+ *     if (jot_onnx_run(m, &in, 1, &out, 1)) show(out.data);
  *     else puts(jot_message(c));
  *     jot_onnx_free(m);
  *
@@ -82,15 +82,39 @@ JOT_API bool jot_onnx_build_fixed(jot_Onnx *model, jot_Vars in, const bool *fixe
  * NULL the input is no input of the function, but these elements, for good. out: room for n_out
  * outputs, of which dtype, shape (it lives as long as the model) and nbytes are set and data NULL.
  * The caller ends the function. Poison after a failure. */
-JOT_API jot_Func jot_onnx_compile(jot_Onnx *model, int n, const jot_Tensor *in, int n_out,
-                                  jot_Tensor *out);
+JOT_API jot_Func jot_onnx_compile(jot_Onnx *model, const jot_Tensor *in, int n,
+                                  jot_Tensor *out, int n_out);
 
 /* Run the model on elements. The first call with shapes (and, of inputs that shapes depend on,
  * with elements) that were not there before makes a function, and the model keeps the last
  * JOT_ONNX_PLANS of them. out: data are the model's, valid until its next run. */
 enum { JOT_ONNX_PLANS = 32 };
-JOT_API bool jot_onnx_run(jot_Onnx *model, int n, const jot_Tensor *in, int n_out,
-                          jot_Tensor *out);
+JOT_API bool jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out,
+                          int n_out);
+
+/* ---- export --------------------------------------------------------------------------------- */
+
+/* Fields that are 0, or NULL for all: the usual choice. */
+typedef struct {
+    jot_Strs inputs, outputs; /* names, one each; none: jot_name's, else in0, out0 */
+    bool external;            /* weights of 1 KB and more stand in a file beside, PATH.data; those
+                                 of a model of more than 1 GB always do */
+} jot_OnnxExport;
+/* The graph between inputs and outputs as a model for inference, of opset 18: inputs are as
+ * jot_compile's, shapes are those they have, and what does not depend on them is a weight, by the
+ * name of its variable (else param0, array1, ...), with its value of now: what is pending runs. The
+ * operators are ONNX's own: docs/onnx.md has which become which, and where its values differ (a
+ * NaN's sign). Halves are computed in f32 and small integers in i32, as here.
+ *
+ * Refused (JOT_EUSE), by name: user code, branches and loops, random numbers, an assignment that
+ * waits and depends on an input (a training step); what jot_compile refuses of inputs. JOT_ERANGE:
+ * a map that only a list of more than 2^24 positions says, and in memory a model of 2 GB. All or
+ * nothing: the old file of that name is there until the new one is whole. JOT_EIO. */
+JOT_API bool jot_onnx_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path,
+                             const jot_OnnxExport *how);
+/* The same bytes to a function, piece by piece, after all that could be refused was. */
+JOT_API bool jot_onnx_export_to(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs,
+                                const jot_OnnxExport *how, jot_WriteFn *write, void *user);
 
 /* A file with a tensor in ONNX's format ("input_0.pb"), as a variable. */
 JOT_API jot_Var jot_onnx_read_tensor(jot_Ctx *ctx, const char *path);

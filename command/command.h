@@ -94,6 +94,8 @@ struct ModelKind {
     /* Its text in malloc's memory, of which jot info counts operators; NULL: no memory. */
     char *(*graph)(const Model *m, const char *path);
 };
+/* jot export FILE.onnx (onnx.c) */
+int model_to_onnx(const Args *a, jot_Ctx *c, const Model *m, const char *out);
 #ifdef JOT_COMMAND_ONNX
 extern const ModelKind model_onnx;                      /* onnx.c */
 jot_Var value_of_onnx(jot_Ctx *c, const char *path);      /* of a file input_0.pb */

@@ -1,4 +1,5 @@
-/* command/files.c - jot export: a model as one C file; jot convert: tensors between formats.
+/* command/files.c - jot export: a model as one C file, or in ONNX's format; jot convert: tensors
+ * between formats.
  *
  * Read before: model.c, io.h. After: draw.c. */
 #include "command/command.h"
@@ -79,42 +80,56 @@ export_told(const Args *a, Model *m, const char *out, double arena, double bytes
     return DONE_WELL;
 }
 
+static int
+export_c(const Args *a, jot_Ctx *c, Model *m, const char *out)
+{
+    Passing *p = calloc(1, sizeof *p);
+    char name[64], line[256];
+    int code = DONE_WELL;
+
+    if (!p)
+        return complain(a, FAILED, "out of memory");
+    name_of(out, name, sizeof name);
+    const char *as = args_text(a, "name", name);
+    if (!jot_export(c, as, m->inputs, m->outputs, out))
+        code = strstr(jot_message(c), "export: name") ? complain_writing(a, c) : complain_of(a, c);
+    FILE *f = code ? NULL : fopen(out, "r");
+    while (f && fgets(line, sizeof line, f) && p->n + sizeof line < sizeof p->head)
+        pass(p, line, strlen(line));
+    if (f) {
+        fseek(f, 0, SEEK_END);
+        p->bytes = (double)ftell(f);
+        fclose(f);
+    }
+    code = code ? code : export_told(a, m, out, arena_of(p->head, as), p->bytes);
+    free(p);
+    return code;
+}
+
 int
 command_export(const Args *a)
 {
     const char *out = args_text(a, "out", NULL);
-    char name[64], line[256];
     int64_t batch = 0;
+    bool onnx;
     jot_Ctx *c;
-    Passing *p;
     Model m;
     int code;
 
     if (!out)
-        return complain(a, WRONG_USE, "where to? -o FILE.c");
+        return complain(a, WRONG_USE, "where to? -o FILE.c, or FILE.onnx");
     if (args_has(a, "batch") && !args_numbers(a, "batch", "1", 1, &batch, 1))
         return WRONG_USE;
-    name_of(out, name, sizeof name);
+    onnx = ends_with(out, ".onnx");
+    if (onnx ? args_has(a, "name") || args_has(a, "arena") : args_has(a, "external"))
+        return complain(a, WRONG_USE, onnx ? "--name, --arena: of a C file alone"
+                        : "--external: of a model in ONNX's format alone: -o FILE.onnx");
     c = open_context(a, 0);
-    p = calloc(1, sizeof *p);
-    code = c && p ? model_open(&m, a, c, a->file[0], batch) : FAILED;
-    if (c && p && !code) {
-        const char *as = args_text(a, "name", name);
-        if (!jot_export(c, as, m.inputs, m.outputs, out))
-            code = strstr(jot_message(c), "export: name") ? complain_writing(a, c)
-                                                          : complain_of(a, c);
-        FILE *f = code ? NULL : fopen(out, "r");
-        while (f && fgets(line, sizeof line, f) && p->n + sizeof line < sizeof p->head)
-            pass(p, line, strlen(line));
-        if (f) {
-            fseek(f, 0, SEEK_END);
-            p->bytes = (double)ftell(f);
-            fclose(f);
-        }
-        code = code ? code : export_told(a, &m, out, arena_of(p->head, as), p->bytes);
+    code = c ? model_open(&m, a, c, a->file[0], batch) : FAILED;
+    if (c && !code) {
+        code = onnx ? model_to_onnx(a, c, &m, out) : export_c(a, c, &m, out);
         model_close(&m);
     }
-    free(p);
     jot_close(c);
     return code;
 }

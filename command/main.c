@@ -32,8 +32,9 @@ static const Command commands[] = {
      " backend=NAME shape=NAME=SHAPE+" INPUT_OPTIONS,
      "how long a run takes, by batch and threads; against the roofline; the worst kernels", 1, 1,
      command_bench},
-    {"export", "MODEL", MODEL_OPTIONS " out=FILE.c name=NAME arena",
-     "write it as one C file without a library; --arena: what it takes of memory", 1, 1,
+    {"export", "MODEL", MODEL_OPTIONS " out=FILE name=NAME arena external",
+     "write it as one C file without a library (FILE.c; --arena: what it takes of memory) or as "
+     "a model of ONNX (FILE.onnx; --external: weights beside it)", 1, 1,
      command_export},
     {"convert", "FROM TO", " dtype=NAME q8_0 json",
      "tensors from one format to another: safetensors, npy, npz, gguf, pt (read)", 2, 2,

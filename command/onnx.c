@@ -1,4 +1,5 @@
-/* command/onnx.c - models in ONNX's format: a row of the table in command/model.c.
+/* command/onnx.c - models in ONNX's format: a row of the table in command/model.c, and what jot
+ * export makes of any model.
  *
  * Extents that a model leaves open are bound here: by --shape NAME=1,3,224,224, by --batch (the
  * first one of an input, else 1), by the shape of the file that --input names.
@@ -241,5 +242,34 @@ value_of_onnx(jot_Ctx *c, const char *path)
     return jot_onnx_read_tensor(c, path);
 }
 
+/* A model, a saved graph as well, as one of ONNX: by its names, for the shapes that it has now. */
+int
+model_to_onnx(const Args *a, jot_Ctx *c, const Model *m, const char *out)
+{
+    jot_OnnxExport how = {m->input_names, m->output_names, args_has(a, "external")};
+
+    for (int k = 0; k < m->params.n; k++)
+        jot_name(m->params.v[k], m->param_names.v[k]);
+    if (*jot_onnx_missing())
+        return complain(a, WRONG_FILE, "%s: %s", out, jot_onnx_missing());
+    if (!jot_onnx_export(c, m->inputs, m->outputs, out, &how))
+        return complain_of(a, c);
+    if (a->json) {
+        cJSON *o = cJSON_CreateObject();
+        cJSON_AddStringToObject(o, "file", out);
+        json_say(o);
+    } else
+        printf("%s\n", out);
+    return DONE_WELL;
+}
+
 const ModelKind model_onnx = {"a model of ONNX", onnx_is, onnx_open, onnx_close, onnx_graph};
+#else
+
+int
+model_to_onnx(const Args *a, jot_Ctx *c, const Model *m, const char *out)
+{
+    (void)c, (void)m;
+    return complain(a, WRONG_FILE, "%s: this command was built without ONNX", out);
+}
 #endif

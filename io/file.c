@@ -6,15 +6,11 @@
  * that there are. Records and texts lie in blocks that go with the file. A file is alive as long as
  * its handle or a variable that lies in it is.
  *
- * Read before: io/parts.h. After: io/take.c. */
+ * Read before: io/map.c. After: io/take.c. */
 #ifndef JOT_NO_HOST
 #include "io/parts.h"
-#include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 static const IoFormat io_formats[] = {
     {"safetensors", ".safetensors", false, io_safetensors_is, io_safetensors_read,
@@ -440,42 +436,20 @@ jot_file_memory(const char *name, const void *bytes, size_t nbytes)
     return file_read(f);
 }
 
-static bool
-file_map(IoFile *f, int fd)
-{
-    struct stat s;
-
-    if (fstat(fd, &s))
-        return io_fail(f, JOT_EIO, "%s", strerror(errno));
-    if (!S_ISREG(s.st_mode))
-        return io_fail(f, JOT_EIO, "a file asked, %s found",
-                       S_ISDIR(s.st_mode) ? "a folder" : "a device or pipe");
-    if (!s.st_size)
-        return true;
-    void *map = (uint64_t)s.st_size > SIZE_MAX / 2 ? MAP_FAILED
-                : mmap(NULL, (size_t)s.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED)
-        return io_fail(f, JOT_EMEM, "%lld bytes not mapped: %s", (long long)s.st_size,
-                       strerror(errno));
-    f->map = map;
-    f->bytes = (IoBytes){map, (size_t)s.st_size};
-    return true;
-}
-
 jot_File *
 jot_file_open(const char *path)
 {
     IoFile *f = file_make(path ? path : "(no name)");
-    int fd = f && path ? open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    jot_Status status;
+    char why[IO_WHY];
 
     if (!f)
         return NULL;
-    if (fd < 0)
-        io_fail(f, JOT_EIO, "%s", path ? strerror(errno) : "a path asked");
+    if ((status = io_map(path, &f->bytes, why)))
+        io_fail(f, status, "%s", why);
     else {
-        if (file_map(f, fd))
-            file_read(f);
-        close(fd);
+        f->map = (void *)(uintptr_t)f->bytes.p;
+        file_read(f);
     }
     return &f->is;
 }

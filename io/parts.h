@@ -3,7 +3,8 @@
  *
  *     file.c          a file mapped, its format, its tensors by name
  *     take.c          a tensor as a variable, or copied; blocks.c unpacks
- *     write.c         beside the file, synced, renamed
+ *     map.c, out.c    bytes of a file; a file whole or not at all: onnx/ has them, too
+ *     write.c         tensors evaluated and written
  *     safetensors.c, npy.c, gguf.c, torch.c     a format each: a row of io_formats
  *     zip.c           entries of npz and .pt;   pickle.c   values of .pt
  *     checkpoint.c    a folder of safetensors
@@ -109,11 +110,16 @@ JOT_FN bool io_inflate(jot_Ctx *ctx, const IoFile *f, const jot_Stored *t, const
 /* The first `room` bytes of a deflated entry, or as many as come. */
 JOT_FN size_t io_inflate_begin(IoFile *f, const IoEntry *e, void *to, size_t room);
 
+/* A file's bytes, mapped until munmap (n 0: it is empty, and nothing is). Not JOT_OK: why. */
+enum { IO_WHY = 160 };
+JOT_FN jot_Status io_map(const char *path, IoBytes *to, char why[IO_WHY]);
+
 /* ---- writing ---- */
 
 typedef struct {
     jot_Ctx *ctx;
     const char *path;
+    void *user;            /* of who writes */
     const jot_Named *tensor;
     const void **data;     /* of each, evaluated */
     int n;
@@ -125,6 +131,8 @@ typedef struct {
     size_t fill;
     uint8_t buffer[1 << 14];
 } IoOut;
+/* A file of what fill puts, whole or not at all: written beside o->path, synced, renamed. */
+JOT_FN bool io_write(IoOut *o, bool (*fill)(IoOut *o));
 JOT_FN bool io_put(IoOut *o, const void *bytes, size_t n); /* false: told */
 JOT_FN bool io_pad(IoOut *o, int with, uint64_t to);       /* bytes `with` up to the offset */
 JOT_FN size_t io_var_nbytes(jot_Var v);

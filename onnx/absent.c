@@ -9,6 +9,8 @@ jot_onnx_missing(void)
 {
 #ifdef JOT_NO_ONNX
     return "this build leaves ONNX out (JOT_NO_ONNX)";
+#elif defined JOT_NO_IO
+    return "this build leaves io.h out (JOT_NO_IO), and ONNX with it";
 #else
     return "this build reads no ONNX: install libprotobuf-c-dev and protobuf-c-compiler and build "
            "it again";
@@ -104,7 +106,7 @@ jot_onnx_build_fixed(jot_Onnx *model, jot_Vars in, const bool *fixed, jot_Var *o
 }
 
 jot_Func
-jot_onnx_compile(jot_Onnx *model, int n, const jot_Tensor *in, int n_out, jot_Tensor *out)
+jot_onnx_compile(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out, int n_out)
 {
     jot_Func none = {0};
     (void)model, (void)n, (void)in, (void)n_out, (void)out;
@@ -112,10 +114,26 @@ jot_onnx_compile(jot_Onnx *model, int n, const jot_Tensor *in, int n_out, jot_Te
 }
 
 bool
-jot_onnx_run(jot_Onnx *model, int n, const jot_Tensor *in, int n_out, jot_Tensor *out)
+jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out, int n_out)
 {
     (void)model, (void)n, (void)in, (void)n_out, (void)out;
     return false;
+}
+
+bool
+jot_onnx_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path,
+                const jot_OnnxExport *how)
+{
+    (void)inputs, (void)outputs, (void)path, (void)how;
+    return absent(ctx) != NULL;
+}
+
+bool
+jot_onnx_export_to(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const jot_OnnxExport *how,
+                   jot_WriteFn *write, void *user)
+{
+    (void)write, (void)user;
+    return jot_onnx_export(ctx, inputs, outputs, NULL, how);
 }
 
 jot_Var

@@ -85,8 +85,12 @@ onnx_on(OnnxBuild *b, OnnxValue *v, jot_Ctx *ctx)
             v->at[at] = jot_broadcast_to(v->at[at], jot_shape(from));
         return v->at[at];
     }
-    if (v->tensor)
-        return v->at[at] = onnx_tensor(b->m, ctx, v->tensor, v->name);
+    if (v->tensor) {
+        v->at[at] = onnx_tensor(b->m, ctx, v->tensor, v->name);
+        if (jot_ok(v->at[at]))
+            jot_name(v->at[at], v->name);
+        return v->at[at];
+    }
     return jot_raise(b->m->ctx, JOT_EUSE, "onnx: %s: a tensor asked", v->name);
 }
 

@@ -193,7 +193,7 @@ compile(jot_Onnx *m, int n, const jot_Tensor *in, uint64_t *fixed, uint64_t more
 }
 
 jot_Func
-jot_onnx_compile(jot_Onnx *m, int n, const jot_Tensor *in, int n_out, jot_Tensor *out)
+jot_onnx_compile(jot_Onnx *m, const jot_Tensor *in, int n, jot_Tensor *out, int n_out)
 {
     jot_Func none = {m ? m->ctx : NULL, 0, 0};
     uint64_t fixed = 0;
@@ -311,7 +311,7 @@ plan_of(jot_Onnx *m, int n, const jot_Tensor *in)
 }
 
 bool
-jot_onnx_run(jot_Onnx *m, int n, const jot_Tensor *in, int n_out, jot_Tensor *out)
+jot_onnx_run(jot_Onnx *m, const jot_Tensor *in, int n, jot_Tensor *out, int n_out)
 {
     OnnxPlan *p;
     int open = 0;

@@ -8,11 +8,8 @@
  *
  * Read before: onnx/parts.h. After: onnx/tensor.c. */
 #include "onnx/parts.h"
-#include <fcntl.h>
-#include <errno.h>
+#include "io/parts.h"
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 enum { ONNX_TIMES = 64, ONNX_FREE = 1 << 20 };
 
@@ -103,33 +100,18 @@ onnx_map_get(const OnnxMap *map, const char *name)
 
 /* path NULL: as a file that is not there. */
 static bool
-file_map(jot_Ctx *ctx, const char *path, OnnxFile *f)
+model_map(jot_Ctx *ctx, const char *path, OnnxFile *f)
 {
-    int fd = open(path ? path : "", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat st;
-    void *p;
+    char why[IO_WHY] = "the file is empty";
+    IoBytes b;
+    jot_Status status = io_map(path, &b, why);
 
-    path = path ? path : "(no name)";
-    if (fd < 0 || fstat(fd, &st)) {
-        jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path, strerror(errno));
-        if (fd >= 0)
-            close(fd);
+    if (status || !b.n) {
+        jot_raise(ctx, status ? status : JOT_EIO, "onnx: %s: %s", path ? path : "(no name)", why);
         return false;
     }
-    if (!S_ISREG(st.st_mode) || st.st_size <= 0) {
-        jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path,
-                  S_ISREG(st.st_mode) ? "the file is empty" : "not a file");
-        close(fd);
-        return false;
-    }
-    p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    close(fd);
-    if (p == MAP_FAILED) {
-        jot_raise(ctx, JOT_EIO, "onnx: %s: %s", path, strerror(errno));
-        return false;
-    }
-    f->p = p;
-    f->n = (size_t)st.st_size;
+    f->p = b.p;
+    f->n = b.n;
     return true;
 }
 
@@ -165,7 +147,7 @@ onnx_file(jot_Onnx *m, const char *location)
         if (!strcmp(g->path, path))
             return g;
     f->path = path;
-    if (!file_map(m->ctx, path, f))
+    if (!model_map(m->ctx, path, f))
         return NULL;
     f->next = m->files;
     return m->files = f;
@@ -463,7 +445,7 @@ jot_onnx_load(jot_Ctx *ctx, const char *path)
     OnnxFile f = {NULL, NULL, NULL, 0};
     jot_Onnx *m;
 
-    if (jot_error(ctx) || !file_map(ctx, path, &f))
+    if (jot_error(ctx) || !model_map(ctx, path, &f))
         return NULL;
     if ((m = model_make(ctx, path, slash ? path : "."))) {
         if (slash)
@@ -487,7 +469,7 @@ jot_onnx_read_tensor(jot_Ctx *ctx, const char *path)
     jot_Onnx *m;
     jot_Var v;
 
-    if (jot_error(ctx) || !file_map(ctx, path, &f))
+    if (jot_error(ctx) || !model_map(ctx, path, &f))
         return jot_raise(NULL, JOT_EIO, "");
     m = model_make(ctx, path, NULL);
     ProtobufCAllocator by = m ? budget(m, f.n) : (ProtobufCAllocator){0};

@@ -206,12 +206,14 @@ jot_plan_concat(const Make *m, uint32_t pos)
 
 /* Does the reindex read element k of x, in the order of rows, as its own element k? */
 static bool
-concat_in_order(IxPool *pool, const Node *reindex, const Node *x)
+concat_in_order(jot_Ctx *ctx, const Node *reindex, const Node *x)
 {
+    IxPool *pool = &ctx->ix;
     Ix own = jot_ix_const(pool, 0), other = own;
     int k;
 
-    if (reindex->ncond || reindex->dtype != x->dtype || reindex->nelem != x->nelem)
+    if (!jot_reindex_total(ctx, reindex) || reindex->dtype != x->dtype
+        || reindex->nelem != x->nelem) /* what is outside in one dimension may be inside as a row */
         return false;
     for (k = 0; k < reindex->rank; k++)
         if (reindex->ext[k] != 1)
@@ -237,7 +239,7 @@ concat_reshape(Make *m, uint32_t g, uint32_t *from, uint32_t *to)
     x = jot_node(m->ctx, m->s->list.v[*from]);
     return f->place[*from] == PLACE_STORED && f->group[*from] && f->group[*from] != g && !x->data
         && !m->root[*from] && m->readers[*from] == 1 && !m->layout[*from] && !m->within[*from]
-        && concat_in_order(&m->ctx->ix, reindex, x);
+        && concat_in_order(m->ctx, reindex, x);
 }
 
 JOT_FN bool

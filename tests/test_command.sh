@@ -194,6 +194,15 @@ fi
 expect 0 'sort.c' export sort.jot --trust-code -o sort.c
 is "$(cc -std=c99 -Wall -Wextra -c sort.c -o sort.o 2>&1 | grep -c warning)" 0 "warnings of an exported sort"
 expect 2 'where to? -o FILE.c' export lenet.jot
+expect 2 'of a C file alone' export lenet.jot -o x.onnx --arena
+expect 2 "ONNX's format alone" export lenet.jot -o x.c --external
+if [ -f mlp.onnx ]; then
+    expect 0 'lenet2.onnx' export lenet.jot -o lenet2.onnx --external
+    is "$(ls lenet2.onnx.data)" lenet2.onnx.data "weights beside an exported model"
+    expect 0 'is as asked' check lenet2.onnx --input image=image.npy --against class=class.npy
+    expect 0 'Conv 2' info lenet2.onnx
+    expect 3 'no/net.onnx' export lenet.jot -o no/net.onnx
+fi
 expect 3 'no/net.c' export lenet.jot -o no/net.c
 expect 2 'an identifier of C' export lenet.jot -o x.c --name 9lives
 expect 2 'is taken' export lenet.jot -o x.c --name float

@@ -213,6 +213,24 @@ test_reshapes(const char *backend)
     }
 }
 
+/* As many elements, in the order of rows, but in part from outside of the row that is read: no
+ * reshape. */
+static void
+test_outside(const char *backend)
+{
+    jot_Ctx *c = open_on(backend, 1, NULL, NULL);
+    jot_Var x = jot_sum(numbers(c, JOT_SHAPE(4, 6, 35), 1, false), JOT_DIMS(2));
+    jot_Var row = jot_slice(x, JOT_INTS(3, 0), JOT_INTS(4, 6), JOT_INTS(1, 1));
+    jot_Var y = jot_pad(row, JOT_INTS(0, 18), JOT_INTS(0, 0), -1);
+    float got[24];
+    int i;
+
+    CHECK(jot_copy(y, got, sizeof got), "%s: %s", backend, jot_message(c));
+    for (i = 0; i < 18; i++)
+        CHECK(got[i] == -1, "%s: element %d is %g, read from another row", backend, i, got[i]);
+    jot_close(c);
+}
+
 /* The n-th allocation of a run refused: an error, nothing kept, and the next run is whole. */
 static void
 test_refused(const char *backend)
@@ -262,6 +280,7 @@ main(void)
         test_values(backends[k]);
         test_memory(backends[k]);
         test_reshapes(backends[k]);
+        test_outside(backends[k]);
         if (k == 0)
             test_refused(backends[k]);
     }

@@ -75,7 +75,7 @@ run_case(int k, const char *backend)
         in[i] = tensor(&ref_onnx[k].x[i]);
     for (int i = 0; i < (ref_onnx[k].refused ? 1 : ref_onnx[k].out); i++)
         memset(&out[i], 0, sizeof out[i]);
-    bool done = m && jot_onnx_run(m, ref_onnx[k].in, in, jot_onnx_outputs(m, NULL, 0), out);
+    bool done = m && jot_onnx_run(m, in, ref_onnx[k].in, out, jot_onnx_outputs(m, NULL, 0));
     CHECK(done == !ref_onnx[k].refused, "%s on %s: %s", name, backend, jot_message(c));
     if (ref_onnx[k].refused)
         CHECK(jot_error(c) && strstr(jot_message(c), ref_onnx[k].refused), "%s: said: %s", name,
@@ -136,7 +136,7 @@ shapes(void)
     for (int round = 0; round < 2; round++)
         for (int64_t rows = 1; rows <= 5; rows++) {
             jot_Tensor in = {JOT_F32, JOT_SHAPE(rows, 3), x, (size_t)rows * 12};
-            CHECK(jot_onnx_run(m, 1, &in, 1, &out) && out.shape.v[0] == rows, "%s", jot_message(c));
+            CHECK(jot_onnx_run(m, &in, 1, &out, 1) && out.shape.v[0] == rows, "%s", jot_message(c));
             CHECK(fabs(((const float *)out.data)[0] + ((const float *)out.data)[1] - 1) < 1e-6,
                   "row 0");
         }
@@ -144,23 +144,23 @@ shapes(void)
     for (int64_t rows = 1; rows <= JOT_ONNX_PLANS + 4; rows++) {
         float *many = calloc((size_t)rows * 3, 4);
         jot_Tensor in = {JOT_F32, JOT_SHAPE(rows, 3), many, (size_t)rows * 12};
-        CHECK(jot_onnx_run(m, 1, &in, 1, &out), "%s", jot_message(c));
+        CHECK(jot_onnx_run(m, &in, 1, &out, 1), "%s", jot_message(c));
         free(many);
     }
     jot_Tensor wrong = {JOT_F32, JOT_SHAPE(2, 4), x, 32};
-    CHECK(!jot_onnx_run(m, 1, &wrong, 1, &out)
+    CHECK(!jot_onnx_run(m, &wrong, 1, &out, 1)
           && strstr(jot_message(c), "input x: dimension 1: extent 3 asked, 4 found"), "%s",
           jot_message(c));
     jot_clear(c);
     wrong = (jot_Tensor){JOT_F64, JOT_SHAPE(2, 3), x, 48};
-    CHECK(!jot_onnx_run(m, 1, &wrong, 1, &out) && strstr(jot_message(c), "f32 asked, f64 found"),
+    CHECK(!jot_onnx_run(m, &wrong, 1, &out, 1) && strstr(jot_message(c), "f32 asked, f64 found"),
           "%s", jot_message(c));
     jot_clear(c);
     wrong = (jot_Tensor){JOT_F32, JOT_SHAPE(2, 3), x, 20};
-    CHECK(!jot_onnx_run(m, 1, &wrong, 1, &out) && strstr(jot_message(c), "20 found"), "%s",
+    CHECK(!jot_onnx_run(m, &wrong, 1, &out, 1) && strstr(jot_message(c), "20 found"), "%s",
           jot_message(c));
     jot_clear(c);
-    CHECK(!jot_onnx_run(m, 0, NULL, 1, &out) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
+    CHECK(!jot_onnx_run(m, NULL, 0, &out, 1) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
     jot_clear(c);
     jot_onnx_free(m);
     jot_close(c);
@@ -179,12 +179,12 @@ fixed(void)
     float y[12];
 
     in[1].data = NULL;
-    CHECK(!jot_func_ok(jot_onnx_compile(m, 2, in, 1, &out))
+    CHECK(!jot_func_ok(jot_onnx_compile(m, in, 2, &out, 1))
           && strstr(jot_message(c), "depend on s"), "%s", jot_message(c));
     jot_clear(c);
     in[1].data = other;
     in[0].data = NULL;
-    jot_Func f = jot_onnx_compile(m, 2, in, 1, &out);
+    jot_Func f = jot_onnx_compile(m, in, 2, &out, 1);
     CHECK(jot_func_ok(f) && out.shape.n == 2 && out.shape.v[0] == 4 && out.nbytes == 48, "%s",
           jot_message(c));
     CHECK(jot_call(f, JOT_INS(JOT_IN(ref_onnx[k].x[0].p, 48)), JOT_OUTS(JOT_OUT(y, sizeof y)))
@@ -256,7 +256,7 @@ files(void)
         fwrite(w, 1, (size_t)size, f);
         fclose(f);
         jot_Onnx *o = jot_onnx_parse(c, m, ref_onnx[k].nbytes, folder);
-        bool ran = jot_onnx_run(o, 1, &in, 1, &out);
+        bool ran = jot_onnx_run(o, &in, 1, &out, 1);
         CHECK(ran == (size == 24), "%s", jot_message(c));
         if (ran)
             CHECK(((const float *)out.data)[5] == ((const float *)in.data)[5] + 6, "a sum");
@@ -303,7 +303,7 @@ spoiled(int times)
             in[i] = tensor(&ref_onnx[k].x[i]);
         jot_Onnx *m = jot_onnx_parse(c, b, n, NULL);
         bool done = m && jot_onnx_outputs(m, NULL, 0) <= 64
-                 && jot_onnx_run(m, ref_onnx[k].in, in, jot_onnx_outputs(m, NULL, 0), out);
+                 && jot_onnx_run(m, in, ref_onnx[k].in, out, jot_onnx_outputs(m, NULL, 0));
         CHECK(done || (m && !jot_error(c)) || *jot_message(c), "%s: nothing is said",
               ref_onnx[k].name);
         done ? ran++ : said++;

@@ -130,12 +130,12 @@ serve(const char *folder, const char *name, double seconds)
     jot_Onnx *m = jot_onnx_load(c, path);
     int n_out = jot_onnx_outputs(m, NULL, 0);
     int n = m && n_out <= MOST ? feeds(c, where, jot_onnx_inputs(m, NULL, 0), in) : 0;
-    bool ran = m && jot_onnx_run(m, n, in, n_out, out);
+    bool ran = m && jot_onnx_run(m, in, n, out, n_out);
     double first = now() - start;
     for (uint64_t before = 0; ran;) {
         double t = now();
         for (int k = 0; k < 3 || now() - t < seconds; k++)
-            ran = jot_onnx_run(m, n, in, n_out, out);
+            ran = jot_onnx_run(m, in, n, out, n_out);
         uint64_t swaps = jot_stats(c).swaps;
         if (swaps == before && now() - start > 3)
             break;
@@ -147,7 +147,7 @@ serve(const char *folder, const char *name, double seconds)
         double t = now();
         int k = 0;
         for (; k < 3 || now() - t < seconds; k++)
-            jot_onnx_run(m, n, in, n_out, out);
+            jot_onnx_run(m, in, n, out, n_out);
         printf("%.6f\n", (now() - t) / k * 1e3);
         fflush(stdout);
     }
@@ -169,7 +169,7 @@ run(const char *folder, const char *name, double rtol, double atol)
     jot_Onnx *m = jot_onnx_load(c, path);
     int n_in = jot_onnx_inputs(m, NULL, 0), n_out = jot_onnx_outputs(m, NULL, 0);
     n = n_in <= MOST ? feeds(c, where, n_in, in) : 0;
-    if (!m || n_out > MOST || !jot_onnx_run(m, n, in, n_out, out)) {
+    if (!m || n_out > MOST || !jot_onnx_run(m, in, n, out, n_out)) {
         printf("refused %s: %s\n", name, jot_message(c));
         bad = 1;
     }
