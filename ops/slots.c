@@ -79,6 +79,7 @@ slot_new(jot_Ctx *ctx, NodeId id, uint32_t depth)
     s->depth = depth;
     s->next = ctx->scoped.n;
     s->undo = 0;
+    s->held = false;
     if (depth)
         ctx->scoped.v[ctx->scoped.n++] = slot;
     ctx->live_slots++;
@@ -254,6 +255,14 @@ jot_keep(jot_Var v)
     if (s->depth)
         s->depth--;
     return v;
+}
+
+jot_Var
+jot_dup(jot_Var v)
+{
+    NodeId id = jot_node_of(v, "dup", "v");
+
+    return id ? jot_var_outside(v.ctx, id) : JOT_POISON(v.ctx);
 }
 
 jot_Var

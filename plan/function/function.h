@@ -86,9 +86,18 @@ struct Func {
 
 /* function.c: a slot for its handle; false: memory. */
 JOT_FN bool jot_func_enter(Func *f);
-/* What a function is made for: an evaluation by the context's backend, or a text in a dialect. */
-JOT_FN Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
-                               const char *dialect);
+/* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
+ * capture: the evaluation that the same list would be now, which is left to its caller. look: only
+ * whether it can be one; NULL is made, and no failure says that it can. */
+typedef struct { const char *op, *dialect; jot_Capture *capture; bool look; } FuncFor;
+JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);
+/* plan/function/capture.c: whether what an evaluation reads is what a call of the function can
+ * read; its hash. in: of inputs, 0 for one that is none. False: failed. */
+JOT_FN bool jot_func_captures(jot_Ctx *ctx, const Func *f, const Selection *s, const NodeList *in,
+                              jot_Capture *capture);
+/* The handle that names a state: of several, the one that lives longest; 0: none. */
+JOT_FN uint32_t jot_func_slot(jot_Ctx *ctx, NodeId id);
+JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */
 /* Does an update keep the result? Then it is not computed in the caller's memory. */

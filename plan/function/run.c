@@ -192,6 +192,10 @@ jot_func_ready(Func *f)
     if (!jot_home_only(ctx, "call") || !call_states(f))
         return false;
     ctx->mem.failed = false;
+    if (!jot_held_room(ctx, f->updates.n))
+        return jot_fail_memory(ctx, "call");
+    for (i = 0; i < f->updates.n; i++)
+        jot_held_note(ctx, f->updates.v[i].slot); /* its node is one that others read, too */
     for (i = 0; i < f->updates.n; i++)
         if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
             return jot_fail_memory(ctx, "call");
@@ -297,6 +301,7 @@ jot_func_launch(Func *f)
     f->ctx->running = false;
     ok = ok && jot_check_passed(f->ctx);
     f->ctx->stream += ok ? f->draws : 0;
+    f->ctx->runs += ok;
     return ok;
 }
 
