@@ -26,7 +26,7 @@ endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
-ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr speculate fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function plan/flow plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c save/*.c)
@@ -46,7 +46,7 @@ ONNXLIB = $(if $(ONNX),-lprotobuf-c)
 ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h layer.h expr.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h io/*.h)
+NNHDR   = nn.h layer.h expr.h speculate.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h speculate/*.h data/*.h io/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h save/*.h save/*.def))
 OBJ     = $(SRC:%.c=$(B)/%.o) $(ONNXSRC:%.c=$(B)/%.o) $(ONNXPB)
@@ -66,7 +66,7 @@ all: $(B)/libjot.a $(B)/jot
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
 $(patsubst %.c,$(B)/%.o,$(NO_DATA) $(NO_IO)): WARN += $(filter -D%,$(DATALIBS))
 
-$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c io/*.c save/*.c)): $(NNHDR)
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c speculate/*.c data/*.c io/*.c save/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
@@ -293,11 +293,11 @@ data-libs:
 	@echo $(filter -l%,$(DATALIBS)) $(ONNXLIB)
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h io.h
+$(B)/dist/jot.h: core.h nn.h layer.h expr.h speculate.h data.h io.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/; nn\.h, .*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; /^#include "layer/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h data.h io.h | \
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; /^#include "layer/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h speculate.h data.h io.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)

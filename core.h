@@ -486,10 +486,11 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * inputs: arrays, and what was evaluated by captures since the beginning; others count for nothing.
  * Draws are numbered from where the generator stood at the beginning: who calls f sets it
  * (jot_set_random_state), before and after.
+ * Within jot_begin it may read what variables were then, too, as its calls do.
  * False: the evaluation failed. f is poison, and why says why, where the evaluation cannot be a
- * function: it reads a value from before an assignment that has run, an expression or draw from
- * before the beginning, something that was evaluated otherwise since; or a parameter begins in it;
- * or it is what jot_compile refuses. */
+ * function: it reads another value from before an assignment that has run, an expression or draw
+ * from before the beginning, something that was evaluated otherwise since; or a parameter begins in
+ * it; or it is what jot_compile refuses. */
 typedef struct {
     jot_RandomState random;   /* at the beginning, as are the next three */
     uint64_t nodes, runs;     /* so many were made, and were run */

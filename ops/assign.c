@@ -89,9 +89,9 @@ jot_held_note(jot_Ctx *ctx, uint32_t slot)
 
     if (!ctx->begun || s->held)
         return;
-    ctx->held.v[ctx->held.n++] = (Undo){slot, s->gen, s->node};
+    ctx->held.v[ctx->held.n] = (Undo){slot, s->gen, s->node};
     jot_node_ref(ctx, s->node);
-    s->held = true;
+    s->held = ++ctx->held.n;
 }
 
 bool
@@ -122,7 +122,7 @@ held_end(jot_Ctx *ctx, bool back)
         NodeId drop = was.old;
 
         if (s->node && s->gen == was.gen) {
-            s->held = false;
+            s->held = 0;
             if (back) {
                 drop = s->node;
                 s->node = was.old;

@@ -136,7 +136,8 @@ typedef struct {
     uint32_t gen, depth;
     uint32_t next;  /* ended: next free slot; live: its entry in `scoped` */
     uint32_t undo;  /* live: 1 + its entry in `undo`, 0 for none */
-    bool held;      /* live: it has an entry in `held` */
+    uint32_t held;  /* live: 1 + its entry in `held`, 0 for none */
+    bool dup;       /* a second handle: nobody's name for a state */
 } Slot;
 /* A slot is live when node is not 0. */
 

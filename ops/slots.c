@@ -79,7 +79,8 @@ slot_new(jot_Ctx *ctx, NodeId id, uint32_t depth)
     s->depth = depth;
     s->next = ctx->scoped.n;
     s->undo = 0;
-    s->held = false;
+    s->held = 0;
+    s->dup = false;
     if (depth)
         ctx->scoped.v[ctx->scoped.n++] = slot;
     ctx->live_slots++;
@@ -260,9 +261,11 @@ jot_keep(jot_Var v)
 jot_Var
 jot_dup(jot_Var v)
 {
-    NodeId id = jot_node_of(v, "dup", "v");
+    jot_Var to = jot_var_outside(v.ctx, jot_node_of(v, "dup", "v"));
 
-    return id ? jot_var_outside(v.ctx, id) : JOT_POISON(v.ctx);
+    if (to.slot)
+        v.ctx->slots.v[to.slot].dup = true;
+    return to;
 }
 
 jot_Var

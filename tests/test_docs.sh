@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(ls *.h; find ops nn expr data io onnx save command fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr speculate data io onnx save command fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -25,7 +25,7 @@ for page in $pages; do
         sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
             grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
     done
-    for to in $(grep -o '`\(ops\|nn\|expr\|data\|io\|save\|command\|fuse\|target\|prelude\|ccode\|plan\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+    for to in $(grep -o '`\(ops\|nn\|expr\|speculate\|data\|io\|save\|command\|fuse\|target\|prelude\|ccode\|plan\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
@@ -51,7 +51,7 @@ done
 awk 'FNR == 1 { charter = 1 }
      charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
                for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
-     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data io onnx save command fuse ccode plan backends tests -name '*.[ch]') |
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr speculate data io onnx save command fuse ccode plan backends tests -name '*.[ch]') |
 while read -r file to; do
     to=${to%.}
     [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
@@ -76,7 +76,7 @@ for t in tests/test_*.c; do
         [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
     done <"$dir/guards"
 done
-for file in $(find ./*.c prelude target ops nn expr data io onnx save fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
+for file in $(find ./*.c prelude target ops nn expr speculate data io onnx save fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
     grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
 done
 

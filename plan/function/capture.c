@@ -3,8 +3,9 @@
  *     leaf of the evaluation             of a call
  *     an input                           what the caller brings
  *     a state that a handle names        its elements then
+ *     ... or named at jot_begin          what it had there
  *     an array, what was evaluated       the same elements
- *     a value from before an assignment  nobody has it: refused
+ *     another value of the past          nobody has it: refused
  *
  * Nothing is hidden, as jot_compile does it: the plan is that of the evaluation itself, and so are
  * its bits. What cannot be captured runs all the same.
@@ -58,8 +59,10 @@ capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
     if (n->kind == NODE_LEAF && n->flags & NODE_STATE) {
         slot = jot_func_slot(ctx, id);
         c->hash = jot_hash_u64(c->hash, slot);
-        return slot || jot_fail(ctx, JOT_EUSE, "the value is read that %s had before it was "
-                                "assigned and run", capture_name(n));
+        slot = slot ? slot : jot_func_held(ctx, id);
+        c->hash = jot_hash_u64(c->hash, slot);
+        return slot || jot_fail(ctx, JOT_EUSE, "a value is read that %s had between two "
+                                "assignments", capture_name(n));
     }
     if (n->born < c->nodes) {
         c->hash = jot_hash_u64(c->hash, n->born);
@@ -72,6 +75,28 @@ capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
         return false;
     c->hash = jot_hash(c->hash, n->data->p, n->data->nbytes);
     return true;
+}
+
+JOT_FN uint32_t
+jot_func_held(jot_Ctx *ctx, NodeId id)
+{
+    uint32_t k;
+
+    for (k = 0; k < ctx->held.n; k++)
+        if (ctx->held.v[k].old == id)
+            return ctx->held.v[k].slot;
+    return 0;
+}
+
+/* Is it what an assignment gave its variable? (The entries are what is not named now.) */
+static bool
+capture_assigned(const jot_Ctx *ctx, NodeId id)
+{
+    uint32_t k = 0;
+
+    while (k < ctx->undo.n && ctx->undo.v[k].old != id)
+        k++;
+    return k < ctx->undo.n;
 }
 
 /* A handle from before names what is not evaluated: it goes on meaning what it stands on now. */
@@ -90,7 +115,7 @@ capture_slots(jot_Ctx *ctx, const Selection *s, const jot_Capture *c)
                             "there", capture_name(n));
     }
     for (i = 0; i < ctx->pending.n; i++)
-        if (jot_func_slot(ctx, ctx->pending.v[i]))
+        if (!capture_assigned(ctx, ctx->pending.v[i]) && jot_func_slot(ctx, ctx->pending.v[i]))
             return jot_fail(ctx, JOT_EUSE, "%s begins in it (jot_param_of)",
                             capture_name(jot_node(ctx, ctx->pending.v[i])));
     return true;

@@ -18,6 +18,7 @@ typedef struct {
     uint8_t kind;
     uint32_t input;        /* INPUT: number */
     uint32_t slot, gen;    /* STATE: who names its elements */
+    bool begun;            /* ... or did, when jot_begin was called */
     jot_DType dtype;
     NodeId node;           /* the leaf of the graph; CONST: with a reference */
     Buffer *buf;           /* this call's elements; of an INPUT only where the graph runs */
@@ -97,6 +98,7 @@ JOT_FN bool jot_func_captures(jot_Ctx *ctx, const Func *f, const Selection *s, c
                               jot_Capture *capture);
 /* The handle that names a state: of several, the one that lives longest; 0: none. */
 JOT_FN uint32_t jot_func_slot(jot_Ctx *ctx, NodeId id);
+JOT_FN uint32_t jot_func_held(jot_Ctx *ctx, NodeId id); /* ... that named it at jot_begin */
 JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */

@@ -255,6 +255,10 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
     leaf.kind = leaf.input < m->in.n ? LEAF_INPUT
               : n->flags & NODE_STATE && (leaf.slot = jot_func_slot(ctx, id)) != 0 ? LEAF_STATE
                                                                                : LEAF_CONST;
+    if (leaf.kind == LEAF_CONST && m->capture && (leaf.slot = jot_func_held(ctx, id)) != 0) {
+        leaf.kind = LEAF_STATE;
+        leaf.begun = true;
+    }
     leaf.gen = ctx->slots.v[leaf.slot].gen;
     if (leaf.kind == LEAF_CONST) {
         leaf.view = *n->data;
@@ -543,7 +547,7 @@ jot_func_slot(jot_Ctx *ctx, NodeId id)
     uint32_t i, best = 0;
 
     for (i = 1; i < ctx->slots.n; i++)
-        if (ctx->slots.v[i].node == id
+        if (ctx->slots.v[i].node == id && !ctx->slots.v[i].dup
             && (!best || ctx->slots.v[i].depth < ctx->slots.v[best].depth))
             best = i;
     return best;
