@@ -122,9 +122,10 @@ capture_slots(jot_Ctx *ctx, const Selection *s, const jot_Capture *c)
 }
 
 JOT_FN bool
-jot_func_captures(jot_Ctx *ctx, const Func *f, const Selection *s, const NodeList *in,
+jot_func_captures(const Func *f, const Selection *s, const NodeList *value, const NodeList *in,
                   jot_Capture *c)
 {
+    jot_Ctx *ctx = f->ctx;
     uint32_t i;
 
     if (ctx->runs != c->runs)
@@ -138,7 +139,64 @@ jot_func_captures(jot_Ctx *ctx, const Func *f, const Selection *s, const NodeLis
     for (i = 0; i < s->list.n; i++)
         if (!capture_leaf(ctx, s->list.v[i], in, c))
             return false;
+    for (i = 0; i < value->n; i++) { /* of those that are there, none is in the list */
+        NodeId id = jot_plan_real(ctx, value->v[i]);
+
+        if (jot_node(ctx, id)->data && !capture_leaf(ctx, id, in, c))
+            return false;
+    }
     return true;
+}
+
+/* ---- the graph that is kept ---------------------------------------------------------------- */
+
+/* A node again, on others of its list; to: by position. */
+static NodeId
+hold_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
+{
+    const Node *n = jot_node(ctx, id);
+    NodeSpec spec = jot_node_spec(n);
+    NodeId input[UINT8_MAX];
+    int k;
+
+    for (k = 0; k < n->ninputs; k++)
+        input[k] = to[jot_node(ctx, n->input[k])->at];
+    spec.input = input;
+    spec.also = 0;
+    spec.unshared = true;
+    return jot_node_make(ctx, &spec);
+}
+
+/* The pending state of an assignment becomes a leaf when it has run: in a graph that is kept another
+ * node stands for it, and others for what was computed from it. */
+JOT_FN bool
+jot_func_hold(jot_Ctx *ctx, Selection *s)
+{
+    NodeId *to = jot_mem_new(&ctx->mem, s->list.n, sizeof *to);
+    uint32_t i, mark = ctx->loose.n;
+    bool ok = to != NULL;
+    int k;
+
+    for (i = 0; ok && i < s->list.n; i++) {
+        const Node *n = jot_node(ctx, s->list.v[i]);
+        bool other = n->kind == NODE_ALIAS && n->flags & NODE_STATE;
+
+        for (k = 0; !n->data && k < n->ninputs; k++)
+            other |= to[jot_node(ctx, n->input[k])->at] != n->input[k];
+        to[i] = other && !n->data ? hold_again(ctx, s->list.v[i], to) : s->list.v[i];
+        ok = to[i] != 0;
+    }
+    for (i = 0; ok && i < s->roots.n; i++) {
+        s->roots.v[i] = to[jot_node(ctx, s->roots.v[i])->at];
+        jot_node_ref(ctx, s->roots.v[i]);
+    }
+    if (ok)
+        memcpy(s->list.v, to, s->list.n * sizeof *to);
+    jot_mem_free(&ctx->mem, to, s->list.n * sizeof *to);
+    jot_graph_sweep(ctx, mark);
+    if (ok)
+        jot_graph_number(ctx, &s->list);
+    return ok;
 }
 
 void
@@ -148,7 +206,7 @@ jot_capture_begin(jot_Ctx *ctx, jot_Capture *c)
     if (!ctx)
         return;
     c->random = jot_random_state(ctx);
-    c->nodes = ctx->born;
+    c->nodes = ctx->born + 1;
     c->runs = ctx->runs;
     c->depth = ctx->marks.n;
 }

@@ -93,9 +93,12 @@ JOT_FN bool jot_func_enter(Func *f);
 typedef struct { const char *op, *dialect; jot_Capture *capture; bool look; } FuncFor;
 JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);
 /* plan/function/capture.c: whether what an evaluation reads is what a call of the function can
- * read; its hash. in: of inputs, 0 for one that is none. False: failed. */
-JOT_FN bool jot_func_captures(jot_Ctx *ctx, const Func *f, const Selection *s, const NodeList *in,
-                              jot_Capture *capture);
+ * read; its hash. value: of outputs, then of updates; in: of inputs, 0 for one that is none.
+ * False: failed. */
+JOT_FN bool jot_func_captures(const Func *f, const Selection *s, const NodeList *value,
+                              const NodeList *in, jot_Capture *capture);
+/* The graph as the function keeps it: its roots have a reference. False: memory was refused. */
+JOT_FN bool jot_func_hold(jot_Ctx *ctx, Selection *s);
 /* The handle that names a state: of several, the one that lives longest; 0: none. */
 JOT_FN uint32_t jot_func_slot(jot_Ctx *ctx, NodeId id);
 JOT_FN uint32_t jot_func_held(jot_Ctx *ctx, NodeId id); /* ... that named it at jot_begin */

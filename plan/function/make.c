@@ -451,11 +451,11 @@ make_graph(FuncMake *m)
                 return false;
             f->leaf[i]++;
         }
+    if (!jot_func_hold(m->ctx, &m->s))
+        return jot_fail_memory(m->ctx, m->op);
     f->graphed = true;
     f->graph = m->s;
     memset(&m->s, 0, sizeof m->s);
-    for (i = 0; i < f->graph.roots.n; i++)
-        jot_node_ref(m->ctx, f->graph.roots.v[i]);
     return true;
 }
 
@@ -495,7 +495,7 @@ make_body(FuncMake *m)
     for (i = 0; ok && i < m->value.n; i++)
         ok = make_push(m, &m->s.wanted, m->value.v[i]);
     ok = ok && jot_plan_select(m->ctx, &m->s)
-      && (!m->capture || jot_func_captures(m->ctx, m->f, &m->s, &m->in, m->capture))
+      && (!m->capture || jot_func_captures(m->f, &m->s, &m->value, &m->in, m->capture))
       && !m->of->look && make_results(m) && make_randoms(m) && make_runnable(m);
     make_show(m);
     return ok;
