@@ -66,6 +66,7 @@ typedef bool jot_SpecFn(jot_Host *h, void *user);
 typedef struct {
     int functions; /* most compiled functions that are kept; 0: 64 */
     int answers;   /* most questions and answers in the tree; 0: 16,384 */
+    bool run;      /* the step always runs, to compare with */
 } jot_SpecHow;
 typedef struct { jot_Var state; void *record; } jot_Spec; /* a handle: it lives as `state` does */
 

@@ -54,6 +54,8 @@ jot_speculate(jot_Ctx *ctx, jot_SpecFn *fn, size_t nbytes, const jot_SpecHow *ho
     s->nbytes = nbytes;
     s->how.functions = how->functions ? how->functions : SPEC_FUNCTIONS;
     s->how.answers = how->answers ? how->answers : SPEC_ANSWERS;
+    if (how->run)
+        s->off = !jot_spec_say(s, "it was told to run (jot_SpecHow.run)");
     spec.state = bytes;
     spec.record = s;
     return spec;

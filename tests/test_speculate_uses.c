@@ -323,6 +323,12 @@ memory(const char *backend, int every)
 
 /* ---- steps that do not keep the rule --------------------------------------------------------- */
 
+static void
+no_fetch(void *user, const jot_Tensor *value)
+{
+    (void)user, (void)value;
+}
+
 /* Each breaks it in one way, chosen by `nested`, and must be right all the same. */
 static bool
 breaking(jot_Host *h, void *user)
@@ -350,6 +356,12 @@ breaking(jot_Host *h, void *user)
         y = jot_add(y, jot_uniform(c, JOT_F32, JOT_SHAPE()));
         break;
     case 8: y = jot_add(y, jot_param_of(y)); break;
+    case 9: jot_fetch(y, no_fetch, NULL); break;
+    case 10:
+        kept = jot_array(c, JOT_F32, JOT_SHAPE(), rows);
+        jot_assign(kept, jot_add(kept, y));
+        y = jot_mul(y, kept);
+        break;
     default: break;
     }
     jot_assign(w->m, jot_clamp(y, -9, 9));
@@ -361,10 +373,11 @@ rule(const char *backend)
 {
     static const char *const why[] = {
         "another graph or literal", "another graph or literal", "another graph or literal",
-        "another question", "something ran", "wrote to *user", "outlive", "from before", "outlive"
+        "another question", "something ran", "wrote to *user", "outlive", "from before", "outlive",
+        "a fetch", "ends with it"
     };
 
-    for (int k = 0; k < 9; k++) {
+    for (int k = 0; k < 11; k++) {
         jot_Ctx *c[2] = {open_on(backend, NULL), open_on(backend, NULL)};
         jot_Spec s, plain;
         Work w[2];
@@ -436,7 +449,7 @@ handles(const char *backend)
     };
     jot_Ctx *c = open_on(backend, NULL), *d = open_on(backend, NULL);
     jot_Spec empty = {{0}, NULL}, s;
-    jot_SpecHow how = {-1, 0};
+    jot_SpecHow how = {-1, 0, false};
     Work w, v;
 
     work_open(c, &w);
@@ -509,7 +522,7 @@ sized(jot_Host *h, void *user)
 static void
 bounds(const char *backend)
 {
-    jot_SpecHow how = {4, 40};
+    jot_SpecHow how = {4, 40, false};
     jot_Ctx *c = open_on(backend, NULL);
     Work w;
     jot_Spec s;

@@ -132,10 +132,17 @@ jot_func_captures(const Func *f, const Selection *s, const NodeList *value, cons
         return jot_fail(ctx, JOT_EUSE, "something ran in between");
     if (ctx->seed != c->random.seed || ctx->stream < c->random.k)
         return jot_fail(ctx, JOT_EUSE, "the generator was set in between");
+    if (ctx->fetches.n)
+        return jot_fail(ctx, JOT_EUSE, "a fetch waits for it");
     if (!jot_plan_key(ctx, s, &c->hash) || !capture_slots(ctx, s, c))
         return false;
-    for (i = 0; i < f->updates.n; i++)
-        c->hash = jot_hash_u64(c->hash, f->updates.v[i].slot);
+    for (i = 0; i < f->updates.n; i++) {
+        uint32_t slot = f->updates.v[i].slot;
+
+        c->hash = jot_hash_u64(c->hash, slot);
+        if (c->depth && ctx->slots.v[slot].depth >= c->depth)
+            return jot_fail(ctx, JOT_EUSE, "a variable that ends with it is assigned");
+    }
     for (i = 0; i < s->list.n; i++)
         if (!capture_leaf(ctx, s->list.v[i], in, c))
             return false;
