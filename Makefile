@@ -221,7 +221,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_open 6 7" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
-	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
+	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) "$(B)/tests/test_children 8"
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
@@ -233,7 +233,7 @@ test-cuda:
 run-cuda: $(TESTS) $(EXAMPLES)
 	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
 	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" "$(B)/tests/test_grid cuda" \
-	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
+	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_speculate cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
 	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
 
@@ -358,6 +358,13 @@ bench-drawn: $(B)/bench/bench
 	    --out $(DRAWN).jsonl --peers $(PEERS) --modes $(MODES) $(if $(BEFORE),--before $(BEFORE)) $(W) && \
 	python3 bench/report/drawn.py $(DRAWN).jsonl $(DRAWN).txt $< >$(DRAWN).md; cat $(DRAWN).md
 
+# what speculation buys (docs/speculation.md): SECONDS of each program in each of three modes
+bench-speculation: $(B)/bench/speculation
+	@$< $(SECONDS)
+$(B)/bench/speculation: bench/speculation/ablation.c $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) -D_GNU_SOURCE -O2 -I. $< -o $@ $(B)/libjot.a $(LIBS)
+
 # the table and out/bench/ratios.svg of the last run
 bench-report:
 	@if [ -z "$(CJSON)" ]; then \
@@ -369,7 +376,7 @@ bench-report:
 	fi
 
 .PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
+        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-speculation bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

@@ -114,7 +114,8 @@ JOT_API jot_Var jot_host_number(jot_Host *h, jot_DType dtype, const void *at);
 /* The pointer that stands at `at`, to nbytes of host memory (0, or NULL: to nothing). The ways
  * differ by whether it is NULL and by what of the memory told before it overlaps. */
 JOT_API void *jot_host_pointer(jot_Host *h, const void *at, size_t nbytes);
-/* An array of the elements that stand there, row-major, aligned as C aligns them. */
+/* An array of the elements that stand there, row-major, aligned as C aligns them; bools
+ * are 0 or 1. */
 JOT_API jot_Var jot_host_array(jot_Host *h, jot_DType dtype, jot_Ints shape, const void *at);
 /* The handle that stands there: a way for each. */
 JOT_API jot_Var jot_host_var(jot_Host *h, const jot_Var *at);

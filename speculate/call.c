@@ -199,7 +199,7 @@ replay_none(Spec *s, const SpecNode *n, uint64_t key)
 }
 
 static Replayed
-replay(Spec *s, bool *pieces)
+replay(Spec *s, bool *pieces, SpecNode **last)
 {
     jot_RandomState begin = jot_random_state(s->ctx);
     SpecNode *n = &s->root;
@@ -215,6 +215,7 @@ replay(Spec *s, bool *pieces)
         if (!n)
             return replay_none(s, up, key);
         n->used = s->clock;
+        *last = n;
         if (n->is.kind >= SPEC_TEST && n->is.kind <= SPEC_ITEM_INT && n->f.slot) {
             *pieces = true;
             r = replay_asked(s, n, begin, &key);
@@ -222,9 +223,10 @@ replay(Spec *s, bool *pieces)
             return replay_end(s, n, begin, *pieces);
         } else if ((n->is.kind >= SPEC_TEST && n->is.kind <= SPEC_ITEM_INT)
                    || n->is.kind == SPEC_END) {
-            r = NO_WAY; /* why: what its last run said, or: */
-            if (!s->why[0])
-                jot_spec_say(s, "this way was taken once");
+            r = NO_WAY;
+            jot_spec_say(s, n->strikes >= SPEC_STRIKES ? "%s: imperative, since its answers were "
+                         "others too often" : "%s: this way was taken once",
+                         jot_spec_names[n->is.kind]);
         } else if (n->is.kind == SPEC_CHOOSE) {
             key = (uint64_t)n->is.choose(s->user);
         } else if (n->is.kind == SPEC_AFTER) {
@@ -243,12 +245,30 @@ replay(Spec *s, bool *pieces)
 
 /* ---- a call ---- */
 
+/* What the way from n up called: in vain too often, it is called no more. */
+static void
+call_told(Spec *s, SpecNode *n, bool wasted)
+{
+    for (; n != &s->root; n = n->up) {
+        if (!n->f.slot || n->is.kind == SPEC_END)
+            continue;
+        n->wasted += wasted ? 1 : -(n->wasted > 0);
+        if (n->wasted < SPEC_WASTED)
+            continue;
+        jot_spec_drop(s, n);
+        n->strikes = SPEC_STRIKES;
+    }
+}
+
 /* Replays, or else runs; within jot_begin, which may have ended. */
 static bool
 call_either(Spec *s)
 {
+    SpecNode *last = &s->root;
     bool pieces = false;
-    Replayed r = s->off ? NO_WAY : replay(s, &pieces);
+    Replayed r = s->off ? NO_WAY : replay(s, &pieces, &last);
+    if (pieces && r != FAILED)
+        call_told(s, last, r == NO_WAY);
     s->stats.replays += r == REPLAYED;
     if (r != NO_WAY) {
         if (r == REPLAYED)

@@ -97,7 +97,7 @@ static bool
 host_place(jot_Host *h, const char *op, const void *at, uint64_t nbytes, SpecAsk *is)
 {
     const SpecBlock *b = h->s->blocks.v;
-    for (uint32_t k = h->s->blocks.n; k-- > 0;) {
+    for (uint32_t k = nbytes ? h->s->blocks.n : 0; k-- > 0;) {
         uint64_t off = (uint64_t)((uintptr_t)at - (uintptr_t)b[k].p);
         if (!b[k].p || (uintptr_t)at < (uintptr_t)b[k].p || off > b[k].nbytes ||
             nbytes > b[k].nbytes - off)
@@ -107,6 +107,8 @@ host_place(jot_Host *h, const char *op, const void *at, uint64_t nbytes, SpecAsk
         is->nbytes = nbytes;
         return true;
     }
+    if (!nbytes) /* nothing, which may stand anywhere */
+        return true;
     jot_raise(h->s->ctx, JOT_EUSE, "%s: %llu bytes within *user (of %llu bytes) or within what "
               "jot_host_pointer returned asked, an address elsewhere found", op,
               (unsigned long long)nbytes, (unsigned long long)h->s->nbytes);
@@ -309,6 +311,29 @@ jot_host_choose(jot_Host *h, jot_ChooseFn *fn)
 
 /* ---- evaluations ---- */
 
+/* What was evaluated at n, against the last time. */
+static bool
+host_known(jot_Host *h, SpecNode *n)
+{
+    Spec *s = h->s;
+    bool known = n->hashed, same = known && n->hash == h->capture.hash;
+    n->hashed = !h->capture.why[0];
+    n->hash = h->capture.hash;
+    if (n->hashed && same) {
+        n->visits += n->visits < 2;
+        return true;
+    }
+    jot_spec_drop(s, n);
+    n->visits = n->hashed;
+    if (!n->hashed)
+        return jot_spec_say(s, "%s: %s", jot_spec_names[n->is.kind], h->capture.why);
+    if (!known)
+        return false;
+    n->strikes++;
+    return jot_spec_say(s, "%s: after the same answers another graph or literal; the step reads "
+                        "the host without jot_host_, or by chance", jot_spec_names[n->is.kind]);
+}
+
 /* Evaluates v, or with NULL all that was put; at a node of the tree it becomes a function when it
  * comes a second time and is the same. */
 static bool
@@ -332,20 +357,7 @@ host_evaluate(jot_Host *h, SpecNode *n, jot_Vars outputs)
     jot_spec_empty(s, &vars);
     if (!ok)
         return false;
-    bool same = n->hashed && n->hash == h->capture.hash && !h->capture.why[0];
-    if (!same && n->hashed) {
-        n->visits = 0;
-        n->strikes++;
-        jot_spec_drop(s, n);
-    }
-    n->visits += n->visits < 2;
-    n->hashed = true;
-    n->hash = h->capture.hash;
-    if (h->capture.why[0])
-        jot_spec_say(s, "%s: %s", jot_spec_names[n->is.kind], h->capture.why);
-    else if (!same && n->strikes)
-        jot_spec_say(s, "%s: after the same answers another graph or literal; the step reads the "
-                     "host without jot_host_, or by chance", jot_spec_names[n->is.kind]);
+    bool same = host_known(h, n);
     if (jot_func_ok(f) && same && n->strikes < SPEC_STRIKES) {
         n->f = f;
         s->stats.functions++;

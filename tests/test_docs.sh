@@ -209,6 +209,16 @@ case $(tail -n 1 "$dir/io.out") in
 esac
 
 
+# docs/speculation.md: its step is replayed as often as it should be
+{
+    printf '#include <stdio.h>\n#include "speculate.h"\n'
+    sed -n '/^```c/,/^```/p' docs/speculation.md | sed '/^```/d'
+    printf 'int main(void) { static float x[128]; for (int k = 0; k < 128; k++) x[k] = (float)(k * 7 %% 11) / 11;\n'
+    printf 'jot_Ctx *c = jot_open(NULL); double loss = train(c, x, 40); printf("%%s%%d\\n", jot_message(c), loss > 0 && loss < 0.5); return 0; }\n'
+} >"$dir/speculation.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/speculation.c" -o "$dir/speculation" "$b/libjot.a" -ldl -lpthread -lm &&
+    [ "$(JOT_BACKEND=interp "$dir/speculation" | tr '\n' ' ')" = "36 of 40 steps by functions 1 " ] && ok || bad "docs/speculation.md: its program"
+
 # docs/guide.md: its program, of which pieces that begin with a static function stand outside of main, prints what the page says
 {
     printf '#include <stdio.h>\n#include "layer.h"\n#include "expr.h"\n'

@@ -550,6 +550,36 @@ bounds(const char *backend)
     jot_close(c);
 }
 
+static bool
+looking(jot_Host *h, void *user)
+{
+    Work *w = user;
+    double sum = jot_host_item(h, w->m);
+
+    jot_assign(w->m, jot_offset(w->m, 1)); /* and so another answer the next time */
+    return jot_host_put(h, jot_scalar(jot_host_ctx(h), JOT_F32, sum), &w->loss, sizeof w->loss);
+}
+
+/* A function whose answer is always another is called in vain some times, and then no more. */
+static void
+in_vain(const char *backend)
+{
+    jot_Ctx *c = open_on(backend, NULL);
+    Work w;
+    jot_Spec s;
+    uint64_t wrong = 0;
+
+    work_open(c, &w);
+    s = jot_speculate(c, looking, sizeof w, NULL);
+    for (int k = 0; k < 60; k++) {
+        CHECK(jot_spec_call(s, &w) && w.loss == (float)k, "%g: %s", w.loss, jot_message(c));
+        wrong = k == 40 ? jot_spec_stats(s).wrong : wrong;
+    }
+    CHECK(wrong > 4 && jot_spec_stats(s).wrong == wrong && strstr(jot_spec_why(s), "too often"),
+          "%d in vain, then %d: %s", (int)wrong, (int)jot_spec_stats(s).wrong, jot_spec_why(s));
+    jot_close(c);
+}
+
 /* ---- drawn programs -------------------------------------------------------------------------- */
 
 enum { CODE = 12, STACK = 6, STATES = 3, DRAWN_CALLS = 14 };
@@ -711,6 +741,7 @@ main(int argc, char **argv)
         handles(backends[b]);
         freed(backends[b]);
         bounds(backends[b]);
+        in_vain(backends[b]);
         programs(backends[b], b ? 6 : 30, 1);
         memory(backends[b], b ? 37 : 7);
     }

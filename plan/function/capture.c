@@ -147,7 +147,7 @@ jot_func_captures(const Func *f, const Selection *s, const NodeList *value, cons
         if (!capture_leaf(ctx, s->list.v[i], in, c))
             return false;
     for (i = 0; i < value->n; i++) { /* of those that are there, none is in the list */
-        NodeId id = jot_plan_real(ctx, value->v[i]);
+        NodeId id = jot_build_real(ctx, value->v[i]);
 
         if (jot_node(ctx, id)->data && !capture_leaf(ctx, id, in, c))
             return false;

@@ -544,11 +544,11 @@ make_close(FuncMake *m)
 JOT_FN uint32_t
 jot_func_slot(jot_Ctx *ctx, NodeId id)
 {
+    const Slot *s = ctx->slots.v;
     uint32_t i, best = 0;
 
     for (i = 1; i < ctx->slots.n; i++)
-        if (ctx->slots.v[i].node == id && !ctx->slots.v[i].dup
-            && (!best || ctx->slots.v[i].depth < ctx->slots.v[best].depth))
+        if (s[i].node == id && !s[i].dup && (!best || s[i].depth < s[best].depth))
             best = i;
     return best;
 }
