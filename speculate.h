@@ -45,7 +45,8 @@
  * changed (jot_begin, jot_rollback), and the step runs. A branch has a way for each answer, so has
  * an extent; a number (jot_host_number) is a constant until it has a second value, and from then on
  * an input of the function. The tree and its functions are bounded, and what was not used for
- * longest goes.
+ * longest goes; a function that went so is made again after more runs than before, so that more ways
+ * than there is room for cost no more than the step.
  *
  * Draws are those of the step (jot_random_state), bits those of its evaluations.
  *
@@ -64,7 +65,7 @@ typedef struct jot_Host jot_Host; /* a run of the step; valid during it */
 typedef bool jot_SpecFn(jot_Host *h, void *user);
 
 typedef struct {
-    int functions; /* most compiled functions that are kept; 0: 64 */
+    int functions; /* most compiled functions that are kept; 0: 256 */
     int answers;   /* most questions and answers in the tree; 0: 16,384 */
     bool run;      /* the step always runs, to compare with */
 } jot_SpecHow;

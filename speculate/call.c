@@ -224,9 +224,10 @@ replay(Spec *s, bool *pieces, SpecNode **last)
         } else if ((n->is.kind >= SPEC_TEST && n->is.kind <= SPEC_ITEM_INT)
                    || n->is.kind == SPEC_END) {
             r = NO_WAY;
-            jot_spec_say(s, n->strikes >= SPEC_STRIKES ? "%s: imperative, since its answers were "
-                         "others too often" : "%s: this way was taken once",
-                         jot_spec_names[n->is.kind]);
+            jot_spec_say(s, n->wasted >= SPEC_WASTED ? "%s: imperative, since its answers were "
+                         "others too often" : n->strikes >= SPEC_STRIKES ? "%s: imperative, since "
+                         "after the same answers another graph or literal came too often"
+                         : "%s: this way was not taken often enough", jot_spec_names[n->is.kind]);
         } else if (n->is.kind == SPEC_CHOOSE) {
             key = (uint64_t)n->is.choose(s->user);
         } else if (n->is.kind == SPEC_AFTER) {
@@ -247,7 +248,7 @@ replay(Spec *s, bool *pieces, SpecNode **last)
 
 /* What the way from n up called: in vain too often, it is called no more. */
 static void
-call_told(Spec *s, SpecNode *n, bool wasted)
+call_wasted(Spec *s, SpecNode *n, bool wasted)
 {
     for (; n != &s->root; n = n->up) {
         if (!n->f.slot || n->is.kind == SPEC_END)
@@ -268,7 +269,7 @@ call_either(Spec *s)
     bool pieces = false;
     Replayed r = s->off ? NO_WAY : replay(s, &pieces, &last);
     if (pieces && r != FAILED)
-        call_told(s, last, r == NO_WAY);
+        call_wasted(s, last, r == NO_WAY);
     s->stats.replays += r == REPLAYED;
     if (r != NO_WAY) {
         if (r == REPLAYED)

@@ -320,7 +320,7 @@ host_known(jot_Host *h, SpecNode *n)
     n->hashed = !h->capture.why[0];
     n->hash = h->capture.hash;
     if (n->hashed && same) {
-        n->visits += n->visits < 2;
+        n->visits += n->visits < SPEC_ANSWERS;
         return true;
     }
     jot_spec_drop(s, n);
@@ -334,6 +334,13 @@ host_known(jot_Host *h, SpecNode *n)
                         "the host without jot_host_, or by chance", jot_spec_names[n->is.kind]);
 }
 
+/* One that went for want of room is not looked at before its time. */
+static bool
+host_waits(SpecNode *n)
+{
+    return n->drops && !n->f.slot && ++n->visits < 1 << 2 * n->drops;
+}
+
 /* Evaluates v, or with NULL all that was put; at a node of the tree it becomes a function when it
  * comes a second time and is the same. */
 static bool
@@ -343,9 +350,11 @@ host_evaluate(jot_Host *h, SpecNode *n, jot_Vars outputs)
     SpecList vars = {{0}, NULL, 0, 0};
     const SpecInput *in = s->inputs.v;
     jot_Func f = {0};
-    bool ok = true, make = n && n->hashed && n->visits > 0 && !jot_func_ok(n->f);
-    if (!n)
+    bool ok = true, make = n && n->hashed && n->visits >= 1 << 2 * n->drops && !jot_func_ok(n->f);
+    if (!n || n->strikes >= SPEC_STRIKES || host_waits(n)) {
+        h->at = NULL; /* what follows is not called before this is */
         return jot_run(s->ctx, outputs);
+    }
     for (uint32_t k = 0; k < s->inputs.n && ok; k++) {
         jot_Var *to = jot_spec_add(s, &vars, sizeof *to);
         ok = to != NULL;
@@ -390,7 +399,7 @@ host_asked(jot_Host *h, const char *op, SpecKind kind, jot_Var v, uint64_t *bits
         return false;
     *bits = jot_spec_bits(p, is.nbytes);
     h->key = jot_spec_answer(kind, jot_dtype(v), *bits);
-    return !n || jot_ok(host_input(h, v, NULL, is.nbytes, *bits));
+    return !h->at || jot_ok(host_input(h, v, NULL, is.nbytes, *bits));
 }
 
 bool

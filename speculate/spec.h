@@ -14,8 +14,8 @@
 #define JOT_FN /* as in base.h: `static` in the one-file build */
 #endif
 
-enum { SPEC_CHUNK = 64, SPEC_FUNCTIONS = 64, SPEC_ANSWERS = 16384, SPEC_STRIKES = 3,
-       SPEC_WASTED = 16, SPEC_WHY = 400 };
+enum { SPEC_CHUNK = 64, SPEC_FUNCTIONS = 256, SPEC_ANSWERS = 16384, SPEC_STRIKES = 3,
+       SPEC_WASTED = 16, SPEC_DROPS = 6, SPEC_WHY = 400 };
 
 typedef enum {
     SPEC_ROOT, SPEC_INT, SPEC_FLOAT, SPEC_NUMBER, SPEC_POINTER, SPEC_ARRAY, SPEC_VAR, SPEC_CHOOSE,
@@ -41,6 +41,7 @@ struct SpecNode {
     bool any;                  /* NUMBER: an input */
     bool hashed;
     int visits, strikes;       /* runs of the step that came here with one hash; with another */
+    int drops;                 /* for want of room; each makes it wait four times as long again */
     int wasted;                /* TEST, ITEM: calls of its function that were rolled back, lately */
     uint64_t hash;             /* TEST, ITEM, END: of the evaluation */
     uint64_t draws;            /* END: of the whole way */

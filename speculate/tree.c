@@ -242,6 +242,7 @@ jot_spec_bound(Spec *s)
     SpecNode *n;
     while (s->stats.live > (uint32_t)s->how.functions && (n = tree_oldest(s, true))) {
         jot_spec_drop(s, n);
+        n->drops += n->drops < SPEC_DROPS;
         s->stats.dropped++;
     }
     while (s->stats.answers > (uint32_t)s->how.answers && (n = tree_oldest(s, false)))

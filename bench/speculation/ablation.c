@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 #include "speculate.h"
 
 enum { WIDTH = 64, MOST = 24, SIZES = 16, TURNS = 5, SHAPES = 12, NODES = 64 };
@@ -24,7 +25,7 @@ typedef struct {
     jot_Var p[3];
     jot_Optim optim;
     int32_t n;
-    double rate;
+    double scale, bound;
     const float *x;
     const Tree *tree;
     float loss;
@@ -76,15 +77,15 @@ fixed(jot_Host *h, void *user)
     return learn(h, j, mlp(j, rows(h, j, 16)));
 }
 
-/* Batches of some sizes; a rate that changes each step. */
+/* Batches of some sizes; the loss has a scale that changes each step. */
 static bool
 batches(jot_Host *h, void *user)
 {
     Job *j = user;
     int64_t n = jot_host_int(h, JOT_I32, &j->n);
-    jot_Var rate = jot_cast(jot_host_number(h, JOT_F64, &j->rate), JOT_F32);
+    jot_Var scale = jot_cast(jot_host_number(h, JOT_F64, &j->scale), JOT_F32);
 
-    return learn(h, j, jot_mul(mlp(j, rows(h, j, n)), rate));
+    return learn(h, j, jot_mul(mlp(j, rows(h, j, n)), scale));
 }
 
 /* A recurrent cell, as many steps as the sentence is long. */
@@ -129,7 +130,7 @@ branch(jot_Host *h, void *user)
     Job *j = user;
     jot_Var x = rows(h, j, 16), loss = mlp(j, x), g[2];
 
-    if (!jot_host_test(h, jot_gt(loss, jot_host_number(h, JOT_F64, &j->rate))))
+    if (!jot_host_test(h, jot_gt(loss, jot_host_number(h, JOT_F64, &j->bound))))
         return learn(h, j, loss);
     jot_grad(loss, jot_vars(2, j->p), g);
     jot_step(j->optim, jot_vars(2, g));
@@ -156,8 +157,8 @@ settle(jot_Host *h, void *user)
 }
 
 static const struct { const char *name; jot_SpecFn *step; } programs[] = {
-    {"a step that stays", fixed}, {"16 sizes of batch, a rate", batches},
-    {"sentences of 1 to 16 words", recurrent}, {"12 trees of up to 16 leaves", trees},
+    {"a step that stays", fixed}, {"16 sizes of batch, a scale", batches},
+    {"sentences of 1 to 16 words", recurrent}, {"12 trees of 3 to 14 leaves", trees},
     {"a branch by the loss", branch}, {"a loop that a value ends", settle}
 };
 
@@ -202,7 +203,8 @@ turn(jot_Spec s, Job *j, const Tree *const *tree, double budget)
         j->n = 1 + k * 5 % SIZES;
         j->x = data + k % 7 * WIDTH;
         j->tree = tree[k % SHAPES];
-        j->rate = k % 2 ? 1e-9 : 1e9;
+        j->scale = 1 + .125 * (k % 5);
+        j->bound = k % 2 ? 1e-9 : 1e9;
         if (!jot_spec_call(s, j))
             exit((puts(jot_message(s.state.ctx)), 1));
     }
@@ -212,7 +214,7 @@ turn(jot_Spec s, Job *j, const Tree *const *tree, double budget)
 int
 main(int argc, char **argv)
 {
-    static const jot_SpecHow how[3] = {{.run = true}, {.functions = 1}, {.functions = 64}};
+    static const jot_SpecHow how[3] = {{.run = true}, {.functions = 1}, {.functions = 0}};
     double budget = argc > 1 ? atof(argv[1]) : 1;
     const Tree *tree[SHAPES];
     uint32_t state = 7;
@@ -235,8 +237,11 @@ main(int argc, char **argv)
             c[i] = jot_open(NULL);
             job_open(c[i], &j[i]);
             s[i] = jot_speculate(c[i], programs[p].step, sizeof *j, &how[i]);
-            turn(s[i], &j[i], tree, budget);
+            turn(s[i], &j[i], tree, budget / 2);
         }
+        sleep(2); /* compilers end meanwhile: what they make is there in what is counted */
+        for (int i = 0; i < 3; i++)
+            turn(s[i], &j[i], tree, budget / 2);
         for (int t = 0; t < TURNS; t++)
             for (int i = 0; i < 3; i++) {
                 double us = turn(s[i], &j[i], tree, budget / TURNS);
