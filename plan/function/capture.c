@@ -10,7 +10,7 @@
  * Nothing is hidden, as jot_compile does it: the plan is that of the evaluation itself, and so are
  * its bits. What cannot be captured runs all the same.
  *
- * Read before: plan/function/make.c. After: speculate/record.c. */
+ * Read before: plan/function/make.c. After: speculate/host.c. */
 #include "plan/function/function.h"
 
 static const char *
