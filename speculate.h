@@ -45,8 +45,8 @@
  * changed (jot_begin, jot_rollback), and the step runs. A branch has a way for each answer, so has
  * an extent; a number (jot_host_number) is a constant until it has a second value, and from then on
  * an input of the function. The tree and its functions are bounded, and what was not used for
- * longest goes; a function that went so is made again after more runs than before, so that more ways
- * than there is room for cost no more than the step.
+ * longest goes; a function that went so is made again after more runs than before, so that more
+ * ways than there is room for cost no more than the step.
  *
  * Draws are those of the step (jot_random_state), bits those of its evaluations.
  *
@@ -80,8 +80,8 @@ JOT_API void jot_spec_free(jot_Spec s);
 
 /* What fn(h, user) does, all or nothing: false: no variable has changed, nothing was put. Handles
  * that it makes end with it, but for those that it keeps. It refuses after a failure until
- * jot_clear, as jot_call does, and within jot_begin, another step included (JOT_EUSE). user: aligned
- * as its type is; of the very size told. */
+ * jot_clear, as jot_call does, and within jot_begin, another step included (JOT_EUSE). user: of the
+ * very size told. */
 JOT_API bool jot_spec_call(jot_Spec s, void *user);
 
 typedef struct {
@@ -100,7 +100,7 @@ JOT_API const char *jot_spec_why(jot_Spec s);
 /* The tree through the log hook: a question a line, with its answer, and what is a function. */
 JOT_API bool jot_spec_print(jot_Spec s);
 
-/* ---- what the step reads ---------------------------------------------------------------------- */
+/* ---- what the step reads --------------------------------------------------------------------- */
 
 /* at: within what user points to, or within what jot_host_pointer returned, where C has a value of
  * dtype (JOT_I32: int32_t, int): anything else is JOT_EUSE. */
@@ -125,16 +125,17 @@ JOT_API jot_Var jot_host_var(jot_Host *h, const jot_Var *at);
 typedef int64_t jot_ChooseFn(void *user);
 JOT_API int64_t jot_host_choose(jot_Host *h, jot_ChooseFn *fn);
 
-/* ---- what it asks for ------------------------------------------------------------------------- */
+/* ---- what it asks for ------------------------------------------------------------------------ */
 
-/* v has one element; it and all pending assignments are evaluated. Whether it is not 0: a branch. */
+/* v has one element; it and all pending assignments are evaluated. Whether it is not 0: a branch
+ * by that. */
 JOT_API bool jot_host_test(jot_Host *h, jot_Var v);
 /* Its value: a way for each, so for few values; what is compared with something, or only shown, is
  * better tested, or put. As jot_item, jot_item_int. */
 JOT_API double jot_host_item(jot_Host *h, jot_Var v);
 JOT_API int64_t jot_host_item_int(jot_Host *h, jot_Var v);
 
-/* ---- what it writes --------------------------------------------------------------------------- */
+/* ---- what it writes -------------------------------------------------------------------------- */
 
 /* v's elements go to `to` when all went well; nbytes must be their size (JOT_ESHAPE). */
 JOT_API bool jot_host_put(jot_Host *h, jot_Var v, void *to, size_t nbytes);

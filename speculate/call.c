@@ -1,5 +1,5 @@
-/* speculate/call.c - a call: the tree is gone through by what the host has now, functions are called
- * where the step evaluated; where there is no way, the step runs.
+/* speculate/call.c - a call: the tree is gone through by what the host has now, functions are
+ * called where the step evaluated; where there is no way, the step runs.
  *
  *     begin     jot_begin: what variables are is kept
  *     replay    root, answer, question ... a function ... end       commit

@@ -1,7 +1,7 @@
 /* speculate/host.c - a run of the step: its questions are answered as they are, and noted.
  *
  *     question   found in the tree, or a new one there       another was there: not the same step
- *     answer     what the host has, or an evaluation         (jot_capture: the second time a function)
+ *     answer     what the host has, or an evaluation          (jot_capture: then a function)
  *     end        what is put is evaluated                    the same
  *
  * Off the tree (the step does not keep the rule, or memory was refused) answers are the same and
@@ -137,8 +137,8 @@ host_off(jot_Host *h, const SpecNode *was, const SpecAsk *is)
 {
     Spec *s = h->s;
     if (!s->off)
-        jot_spec_say(s, "after the same answers another question: %s of block %d + %l, it was %s of "
-                     "block %d + %l; the step reads the host without jot_host_, or by chance",
+        jot_spec_say(s, "after the same answers another question: %s of block %d + %l, it was %s "
+                     "of block %d + %l; the step reads the host without jot_host_, or by chance",
                      jot_spec_names[is->kind], (int)is->block, (int64_t)is->off,
                      jot_spec_names[was->is.kind], (int)was->is.block, (int64_t)was->is.off);
     s->off = true;

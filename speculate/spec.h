@@ -1,6 +1,6 @@
 /* speculate/spec.h - the tree of what a step asked, and what a call of it works with.
  *
- *     Spec --> root --> ask, by answer --> ask ... --> end       SpecNode, in chunks that never move
+ *     Spec --> root --> ask, by answer --> ask ... --> end      SpecNode, in chunks that never move
  *              run:    blocks, inputs, outputs                   SpecList
  *
  * Compositions have no allocator: all of it lies in the bytes of parameters of the context.

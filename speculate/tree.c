@@ -278,7 +278,8 @@ tree_print_one(Spec *s, const SpecNode *n, int depth)
     for (; k < 2 * depth && k < 62; k++)
         indent[k] = ' ';
     indent[k] = 0;
-    const char *what = n->f.slot ? ", a function" : n->strikes >= SPEC_STRIKES ? ", imperative" : "";
+    const char *what = n->f.slot ? ", a function"
+                     : n->strikes >= SPEC_STRIKES ? ", imperative" : "";
     if (n->is.kind == SPEC_INT || n->is.kind == SPEC_POINTER || n->is.kind == SPEC_FLOAT ||
         n->is.kind == SPEC_NUMBER || n->is.kind == SPEC_ARRAY || n->is.kind == SPEC_PUT ||
         n->is.kind == SPEC_VAR)

@@ -1,7 +1,7 @@
 /* tests/test_speculate_uses.c - what speculation stands on, and what breaks it: jot_begin and its
- * ends, captures; steps that fail, at each allocation too, and leave everything as it was; steps that
- * do not keep the rule, which stay imperative and say why; nested calls, freed handles, bounds;
- * drawn programs, replayed against run. test_speculate_uses N FIRST BACKEND draws.
+ * ends, captures; steps that fail, at each allocation too, and leave everything as it was; steps
+ * that do not keep the rule, which stay imperative and say why; nested calls, freed handles,
+ * bounds; drawn programs, replayed against run. test_speculate_uses N FIRST BACKEND draws.
  *
  * Guards: speculate/call.c, speculate/host.c, speculate/tree.c, plan/function/capture.c,
  * ops/assign.c, ops/slots.c. */
@@ -392,8 +392,8 @@ rule(const char *backend)
             plain = jot_speculate(c[1], breaking, sizeof *w, NULL);
             CHECK(jot_spec_call(plain, &w[1]), "%s", jot_message(c[1]));
             jot_spec_free(plain);
-            CHECK(w[0].loss == w[1].loss && value(w[0].m) == value(w[1].m), "way %d, call %d: %g %g",
-                  k, untold, w[0].loss, w[1].loss);
+            CHECK(w[0].loss == w[1].loss && value(w[0].m) == value(w[1].m), "way %d, call %d: %g "
+                  "%g", k, untold, w[0].loss, w[1].loss);
         }
         CHECK(jot_spec_stats(s).replays == 0 && strstr(jot_spec_why(s), why[k]),
               "way %d: %d replays, why: %s", k, (int)jot_spec_stats(s).replays, jot_spec_why(s));
@@ -497,8 +497,8 @@ freed(const char *backend)
     CHECK(jot_spec_stats(s).replays == 2, "%d", (int)jot_spec_stats(s).replays);
     jot_free(w.m);
     w.m = jot_param(c, JOT_F32, JOT_SHAPE(), rows);
-    CHECK(jot_spec_call(s, &w) && w.loss == .5f && strstr(jot_spec_why(s), "was freed"), "%g: %s, %s",
-          w.loss, jot_message(c), jot_spec_why(s));
+    CHECK(jot_spec_call(s, &w) && w.loss == .5f && strstr(jot_spec_why(s), "was freed"), "%g: %s, "
+          "%s", w.loss, jot_message(c), jot_spec_why(s));
     for (int k = 0; k < 4; k++)
         CHECK(jot_spec_call(s, &w) && w.loss == .5f, "%s", jot_message(c));
     CHECK(jot_spec_stats(s).replays > 3, "%d", (int)jot_spec_stats(s).replays);
@@ -533,8 +533,8 @@ bounds(const char *backend)
     s = jot_speculate(c, sized, sizeof w, &how);
     for (int k = 0; k < 4 * 60; k++) {
         w.n = k % 4 == 0 ? 3 : 4 + k / 12;
-        CHECK(jot_spec_call(s, &w) && w.loss == .5f * (float)(w.n * (w.n - 1) / 2), "%g: %s", w.loss,
-              jot_message(c));
+        CHECK(jot_spec_call(s, &w) && w.loss == .5f * (float)(w.n * (w.n - 1) / 2), "%g: %s",
+              w.loss, jot_message(c));
         is = jot_spec_stats(s);
         CHECK(is.live <= 4 && is.answers <= 40, "%u functions, %u answers", is.live, is.answers);
     }
@@ -674,7 +674,8 @@ drawn_program(const char *backend, uint64_t seed)
         d[0].code[k] = (Ins){(uint8_t)drawn(12), (uint8_t)drawn(64), (uint8_t)drawn(64)};
     d[1] = d[0];
     for (int k = 0; k < 2 * STATES; k++)
-        d[k / STATES].state[k % STATES] = jot_param(c[k / STATES], JOT_F32, JOT_SHAPE(2), x + k % STATES);
+        d[k / STATES].state[k % STATES] = jot_param(c[k / STATES], JOT_F32, JOT_SHAPE(2),
+                                                    x + k % STATES);
     s = jot_speculate(c[0], drawn_step, sizeof *d, NULL);
     for (int k = 0; k < DRAWN_CALLS; k++) {
         d[0].x = x + drawn(4);
@@ -683,8 +684,8 @@ drawn_program(const char *backend, uint64_t seed)
         d[0].number = k < 5 ? .5 : .25 * drawn(4);
         d[1].x = d[0].x, d[1].times = d[0].times, d[1].mode = d[0].mode, d[1].number = d[0].number;
         plain = jot_speculate(c[1], drawn_step, sizeof *d, NULL);
-        CHECK(jot_spec_call(s, &d[0]) && jot_spec_call(plain, &d[1]), "%s, program %d, call %d: %s%s",
-              backend, (int)seed, k, jot_message(c[0]), jot_message(c[1]));
+        CHECK(jot_spec_call(s, &d[0]) && jot_spec_call(plain, &d[1]), "%s, program %d, call %d: "
+              "%s%s", backend, (int)seed, k, jot_message(c[0]), jot_message(c[1]));
         jot_spec_free(plain);
         CHECK(!memcmp(d[0].out, d[1].out, sizeof d[0].out), "%s, program %d, call %d (%s): %g %g",
               backend, (int)seed, k, jot_spec_why(s), d[0].out[0][0], d[1].out[0][0]);
@@ -692,11 +693,11 @@ drawn_program(const char *backend, uint64_t seed)
             float a[2] = {0}, b[2] = {1};
 
             CHECK(jot_copy(d[0].state[i], a, sizeof a) && jot_copy(d[1].state[i], b, sizeof b)
-                  && !memcmp(a, b, sizeof a), "%s, program %d, call %d (%s): state %d: %g %g", backend,
-                  (int)seed, k, jot_spec_why(s), i, a[0], b[0]);
+                  && !memcmp(a, b, sizeof a), "%s, program %d, call %d (%s): state %d: %g %g",
+                  backend, (int)seed, k, jot_spec_why(s), i, a[0], b[0]);
         }
-        CHECK(jot_random_state(c[0]).k == jot_random_state(c[1]).k, "%s, program %d, call %d: draws",
-              backend, (int)seed, k);
+        CHECK(jot_random_state(c[0]).k == jot_random_state(c[1]).k, "%s, program %d, call %d: "
+              "draws", backend, (int)seed, k);
     }
     replays = (int)jot_spec_stats(s).replays;
     if (getenv("SPEC_WHY"))

@@ -1,5 +1,5 @@
-/* bench/speculation/ablation.c - what speculation buys, as Figure 7 of JANUS asks: each program as it
- * is, with one function for all of its ways, with a function for each.
+/* bench/speculation/ablation.c - what speculation buys, as Figure 7 of JANUS asks: each program as
+ * it is, with one function for all of its ways, with a function for each.
  *
  *     built      the step runs: graph, selection, plan by its key      jot_SpecHow.run
  *     one        at most one function is kept: one shape, no branch    .functions = 1

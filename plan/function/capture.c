@@ -174,8 +174,8 @@ hold_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
     return jot_node_make(ctx, &spec);
 }
 
-/* The pending state of an assignment becomes a leaf when it has run: in a graph that is kept another
- * node stands for it, and others for what was computed from it. */
+/* The pending state of an assignment becomes a leaf when it has run: in a graph that is kept
+ * another node stands for it, and others for what was computed from it. */
 JOT_FN bool
 jot_func_hold(jot_Ctx *ctx, Selection *s)
 {

@@ -14,8 +14,8 @@
 
 /* ---- ready --------------------------------------------------------------------------------- */
 
-/* The node of a state's slot, or, with begun, what it was at jot_begin; 0 and an error when the slot
- * ended. */
+/* The node of a state's slot, or, with begun, what it was at jot_begin; 0 and an error when the
+ * slot ended. */
 static NodeId
 call_state(Func *f, uint32_t slot, uint32_t gen, bool begun)
 {
@@ -48,10 +48,13 @@ call_states(Func *f)
     for (i = 0; i < f->updates.n; i++)
         if (!call_waits(f, f->updates.v[i].slot, f->updates.v[i].gen, false, &waits))
             return false;
-    for (i = 0; i < f->leaves.n; i++)
-        if (f->leaves.v[i].kind == LEAF_STATE
-            && !call_waits(f, f->leaves.v[i].slot, f->leaves.v[i].gen, f->leaves.v[i].begun, &waits))
+    for (i = 0; i < f->leaves.n; i++) {
+        const FuncLeaf *leaf = &f->leaves.v[i];
+
+        if (leaf->kind == LEAF_STATE
+            && !call_waits(f, leaf->slot, leaf->gen, leaf->begun, &waits))
             return false;
+    }
     if (waits && !jot_plan_run(f->ctx, NULL, 0))
         return false;
     for (i = 0; i < f->leaves.n; i++) {
