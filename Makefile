@@ -6,6 +6,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
+#   bench-speculation what a step costs, built and replayed: SECONDS each
 #   data-libs      what programs that read data or models link with
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored

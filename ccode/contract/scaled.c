@@ -454,6 +454,7 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         return jot_sched_no(s, "no words of bytes");
     if (!jot_scaled_find(k, &of))
         return jot_sched_no(s, "no sums of scaled sums of bytes");
+    memset(s, 0, sizeof *s);
     ok = jot_kernel_copy(&was, k);
     for (int i = 0; ok && i < of.n; i++)
         ok = scaled_dot(k, &of, i);
@@ -462,6 +463,5 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         jot_kernel_refresh(k);
     }
     ok = ok && (scaled_done(k, &of, target) || jot_sched_no(s, "weights or scales in no panels"));
-    ok = ok && scaled_write(s, k, &of, target);
-    return jot_sched_settle(s, k, &was, ok && !k->mem->failed);
+    return jot_sched_settle(s, k, &was, ok && scaled_write(s, k, &of, target)) && !k->mem->failed;
 }
