@@ -6,6 +6,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
+#   bench-speculation what a step costs, built and replayed: SECONDS each
 #   data-libs      what programs that read data or models link with
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
 #   kernels        of machines that are not here kernels-check   against those stored
@@ -26,7 +27,7 @@ endif
 
 # the rooms, in the order of the one-file build (tools/layers.sh: who may include whom); what needs a C
 # library is HOSTED
-ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr fuse prelude ccode/ir ccode/build ccode/rewrite \
+ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr speculate fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function plan/flow plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c save/*.c)
@@ -46,7 +47,7 @@ ONNXLIB = $(if $(ONNX),-lprotobuf-c)
 ONNXPB  = $(if $(ONNX),$(B)/onnx/onnx.pb-c.o)
 LEFT    = $(foreach x,NO_DEVICES NO_TUNE NO_EXPORT NO_DATA NO_IO,$(if $(findstring JOT_$(x),$(CFLAGS)),$($(x))))
 SRC     = $(filter-out $(filter-out %/absent.c,$(LEFT)),$(ALLSRC))
-NNHDR   = nn.h layer.h expr.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h data/*.h io/*.h)
+NNHDR   = nn.h layer.h expr.h speculate.h data.h io.h $(wildcard nn/*.h nn/*/*.h expr/*.h speculate/*.h data/*.h io/*.h)
 HDR     = core.h base.h backends/backend.h \
           $(filter-out $(NNHDR),$(wildcard $(ROOMS:%=%/*.h) $(ROOMS:%=%/*.def) ccode/*.h backends/*/*.h save/*.h save/*.def))
 OBJ     = $(SRC:%.c=$(B)/%.o) $(ONNXSRC:%.c=$(B)/%.o) $(ONNXPB)
@@ -66,7 +67,7 @@ all: $(B)/libjot.a $(B)/jot
 $(HOSTED:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE
 $(patsubst %.c,$(B)/%.o,$(NO_DATA) $(NO_IO)): WARN += $(filter -D%,$(DATALIBS))
 
-$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c data/*.c io/*.c save/*.c)): $(NNHDR)
+$(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c speculate/*.c data/*.c io/*.c save/*.c)): $(NNHDR)
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
@@ -225,7 +226,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
-	    "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
+	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE) $(THREADS),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(THREADS) "$(B)/tests/test_children 8"
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
@@ -237,7 +238,7 @@ test-cuda:
 run-cuda: $(TESTS) $(EXAMPLES)
 	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
 	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" "$(B)/tests/test_grid cuda" \
-	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
+	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_speculate cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \
 	    "tests/test_device.sh $(B) cuda" "tests/test_cuda_sanitize.sh $(B)"
 
@@ -298,11 +299,11 @@ data-libs:
 	@echo $(filter -l%,$(DATALIBS)) $(ONNXLIB)
 
 dist: $(B)/dist/jot.c $(B)/dist/jot.h
-$(B)/dist/jot.h: core.h nn.h layer.h expr.h data.h io.h
+$(B)/dist/jot.h: core.h nn.h layer.h expr.h speculate.h data.h io.h
 	@mkdir -p $(@D)
 	{ echo '/*'; sed 's/^/ * /; s/ $$//' LICENSE; echo ' */'; \
 	  sed 's/core\.h/jot.h/g; s/; nn\.h, .*more//; s/^ \* Read after:.*/ *\//; $$d' core.h; \
-	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; /^#include "layer/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h data.h io.h | \
+	  sed -s '/^#.*JOT_[A-Z]*_H/d; /^#include "core/d; /^#include "nn/d; /^#include "layer/d; s/^ \* Read before: core.*/ *\//; $$d' nn.h layer.h expr.h speculate.h data.h io.h | \
 	  sed 's/^\/\* [a-z]*\.h - /\/* /; s/core\.h/what stands above/'; echo '#endif'; } > $@
 $(B)/dist/jot.c: $(ALLSRC) $(HDR) $(NNHDR) tools/amalgamate.awk
 	@mkdir -p $(@D)
@@ -363,6 +364,13 @@ bench-drawn: $(B)/bench/bench
 	    --out $(DRAWN).jsonl --peers $(PEERS) --modes $(MODES) $(if $(BEFORE),--before $(BEFORE)) $(W) && \
 	python3 bench/report/drawn.py $(DRAWN).jsonl $(DRAWN).txt $< >$(DRAWN).md; cat $(DRAWN).md
 
+# what speculation buys (docs/speculation.md): SECONDS of each program in each of three modes
+bench-speculation: $(B)/bench/speculation
+	@$< $(SECONDS)
+$(B)/bench/speculation: bench/speculation/ablation.c $(B)/libjot.a
+	@mkdir -p $(@D)
+	$(CC) $(WARN) -D_GNU_SOURCE -O2 -I. $< -o $@ $(B)/libjot.a $(LIBS)
+
 # the table and out/bench/ratios.svg of the last run
 bench-report:
 	@if [ -z "$(CJSON)" ]; then \
@@ -374,7 +382,7 @@ bench-report:
 	fi
 
 .PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-report install wc clean
+        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-speculation bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

@@ -324,6 +324,7 @@ JOT_API void jot_set_random_state(jot_Ctx *ctx, jot_RandomState state);
 JOT_API void jot_push(jot_Ctx *ctx);
 JOT_API void jot_pop(jot_Ctx *ctx); /* JOT_EUSE when no scope is open */
 JOT_API jot_Var jot_keep(jot_Var v);
+JOT_API jot_Var jot_dup(jot_Var v); /* a second handle of what v means now, outside all scopes */
 JOT_API void jot_free(jot_Var v); /* end one handle now */
 
 /* From now on the handle target means value (of the same shape and dtype, else JOT_ESHAPE or
@@ -339,6 +340,15 @@ JOT_API bool jot_assign(jot_Var target, jot_Var value);
 /* Several assignments at once, all or none. Each value is what its handle means before the call, so
  * two variables can be exchanged. If a target is named twice, its last value counts. */
 JOT_API bool jot_assign_all(jot_Vars targets, jot_Vars values);
+
+/* Several evaluations, all or nothing: jot_begin runs what is pending, and until its end what
+ * variables were then is kept, as far as they are assigned. jot_rollback gives each its value of
+ * then, and the generator its place, whatever was assigned, run or called (jot_call) since, or has
+ * failed; it cannot fail, and the failure stays until jot_clear. jot_commit lets go what was kept.
+ * Handles are none of it: what was made stays, what was freed is gone. One at a time (JOT_EUSE). */
+JOT_API bool jot_begin(jot_Ctx *ctx);
+JOT_API void jot_commit(jot_Ctx *ctx);   /* as the next: nothing where nothing was begun */
+JOT_API void jot_rollback(jot_Ctx *ctx);
 
 JOT_API bool jot_ok(jot_Var v);                 /* a live handle, not poison */
 JOT_API int jot_rank(jot_Var v);                /* -1 for poison */
@@ -459,6 +469,36 @@ JOT_API bool jot_call(jot_Func f, jot_Ins in, jot_Outs out);
  * handle per output, each a new array, or poison after a failure. */
 JOT_API bool jot_call_vars(jot_Func f, jot_Vars in, jot_Var *out);
 JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty handles */
+
+/* An evaluation that becomes a function: jot_run of outputs, and f, which does the same again, with
+ * the same kernels: from other elements of inputs and the current values of parameters and of
+ * variables that were assigned it makes outputs and performs all assignments that were pending. So
+ * a program runs as it is, piece by piece where it looks at values, and its pieces can be called
+ * (speculate.h does that).
+ *
+ *     jot_capture_begin(c, &capture);
+ *     ...                                            x made, a graph built, assignments
+ *     jot_capture(c, JOT_VARS(x), JOT_VARS(loss), &capture, &f);     loss has its value; f its step
+ *
+ * inputs: arrays, and what was evaluated by captures since the beginning; others count for nothing.
+ * Draws are numbered from where the generator stood at the beginning: who calls f sets it
+ * (jot_set_random_state), before and after.
+ * Within jot_begin it may read what variables were then, too, as its calls do.
+ * False: the evaluation failed. f is poison, and why says why, where the evaluation cannot be a
+ * function: it reads another value from before an assignment that has run, an expression or draw
+ * from before the beginning, something that was evaluated otherwise since; or a parameter begins in
+ * it; or it is what jot_compile refuses. */
+typedef struct {
+    jot_RandomState random;   /* at the beginning, as are the next three */
+    uint64_t nodes, runs;     /* so many were made, and were run */
+    uint32_t depth;           /* scopes that were open */
+    uint64_t hash;            /* of the evaluation: its graph, literals, and arrays made since */
+    char why[320];            /* "": f is one */
+} jot_Capture;
+JOT_API void jot_capture_begin(jot_Ctx *ctx, jot_Capture *capture);
+/* f NULL: the function is not kept; hash and why are set. */
+JOT_API bool jot_capture(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, jot_Capture *capture,
+                         jot_Func *f);
 
 /* Write the same function as one C99 file that needs no library, not even C's (a compiler may
  * insert calls of memcpy, memmove, memset, and of libgcc where the processor lacks an operation):

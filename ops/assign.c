@@ -7,7 +7,8 @@
  * jot_assign gives the slot a new node, an alias of the value with the flag STATE: a leaf for
  * gradients, whose value an evaluation computes. Several assignments at once: all aliases are made,
  * then all slots are given theirs. Until an evaluation has run them they can be withdrawn
- * (jot_clear), all or one: `undo` has what each slot named before the first of them.
+ * (jot_clear), all or one: `undo` has what each slot named before the first of them. `held` has
+ * what each named when jot_begin was called: evaluations later, jot_rollback puts it back.
  *
  * Read before: ops/slots.c. After: plan/eval.c. */
 #include "ops/graph.h"
@@ -72,6 +73,85 @@ assign_fits(jot_Ctx *ctx, const Node *to, const Node *value, const char *op, con
                     jot_shape_str(b, value->rank, value->ext));
 }
 
+/* ---- since jot_begin ---------------------------------------------------------------------- */
+
+JOT_FN bool
+jot_held_room(jot_Ctx *ctx, uint32_t n)
+{
+    return !ctx->begun || jot_vec_reserve(&ctx->mem, ctx->held, n);
+}
+
+/* There is room for the entry. */
+JOT_FN void
+jot_held_note(jot_Ctx *ctx, uint32_t slot)
+{
+    Slot *s = &ctx->slots.v[slot];
+
+    if (!ctx->begun || s->held)
+        return;
+    ctx->held.v[ctx->held.n] = (Undo){slot, s->gen, s->node};
+    jot_node_ref(ctx, s->node);
+    s->held = ++ctx->held.n;
+}
+
+bool
+jot_begin(jot_Ctx *ctx)
+{
+    if (!ctx || ctx->status)
+        return false;
+    if (ctx->begun)
+        return jot_fail(ctx, JOT_EUSE, "begin: another jot_begin waits for its end");
+    if (!jot_flow_outside(ctx, "begin") || (ctx->pending.n && !jot_run(ctx, JOT_NONE_VARS)))
+        return false;
+    ctx->begun = true;
+    ctx->begun_at = jot_random_state(ctx);
+    return true;
+}
+
+/* Each variable that was assigned, back: it is what it was; else: what was is let go. */
+static void
+held_end(jot_Ctx *ctx, bool back)
+{
+    uint32_t n = ctx->held.n, k;
+
+    ctx->held.n = 0;
+    ctx->begun = false;
+    for (k = 0; k < n; k++) {
+        Undo was = ctx->held.v[k];
+        Slot *s = &ctx->slots.v[was.slot];
+        NodeId drop = was.old;
+
+        if (s->node && s->gen == was.gen) {
+            s->held = 0;
+            if (back) {
+                drop = s->node;
+                s->node = was.old;
+            }
+        }
+        jot_node_unref(ctx, drop);
+    }
+}
+
+void
+jot_commit(jot_Ctx *ctx)
+{
+    if (ctx && ctx->begun)
+        held_end(ctx, false);
+}
+
+void
+jot_rollback(jot_Ctx *ctx)
+{
+    if (!ctx || !ctx->begun)
+        return;
+    jot_undo_apply(ctx); /* what has not run */
+    held_end(ctx, true);
+    jot_pending_trim(ctx);
+    jot_set_random_state(ctx, ctx->begun_at);
+}
+
+/* ---- assignments that have not run -------------------------------------------------------- */
+
 /* The slot is assigned for the first time since the last evaluation: keep what it names now. There
  * is room for the entry. */
 static void
@@ -80,6 +160,7 @@ undo_note(jot_Ctx *ctx, uint32_t slot)
     Slot *s = &ctx->slots.v[slot];
     Undo *undo = &ctx->undo.v[ctx->undo.n];
 
+    jot_held_note(ctx, slot);
     if (s->undo)
         return;
     undo->slot = slot;
@@ -115,6 +196,23 @@ jot_undo_take(jot_Ctx *ctx, uint32_t k)
     s->undo = 0;
     undo->slot = 0; /* which is never live */
     undo->old = 0;
+}
+
+JOT_FN void
+jot_undo_swap(jot_Ctx *ctx)
+{
+    uint32_t k;
+
+    for (k = 0; k < ctx->undo.n; k++) {
+        Undo *undo = &ctx->undo.v[k];
+        Slot *s = &ctx->slots.v[undo->slot];
+        NodeId now = s->node;
+
+        if (!undo_is_live(ctx, undo))
+            continue;
+        s->node = undo->old;
+        undo->old = now;
+    }
 }
 
 JOT_FN void
@@ -215,7 +313,7 @@ jot_assign(jot_Var target, jot_Var value)
         return false;
     if (old == new && jot_node(ctx, old)->flags & NODE_STATE)
         return true;
-    if (!jot_vec_reserve(&ctx->mem, ctx->undo, 1))
+    if (!jot_vec_reserve(&ctx->mem, ctx->undo, 1) || !jot_held_room(ctx, 1))
         return jot_fail_memory(ctx, "assign");
     mark = ctx->loose.n;
     ok = assign_ready(ctx, old, new, "assign", "");
@@ -238,7 +336,8 @@ jot_assign_all(jot_Vars targets, jot_Vars values)
     if (targets.n < 0 || targets.n != values.n)
         return jot_fail(ctx, JOT_EUSE, "assign_all: as many values as targets asked, %d and %d "
                         "found", values.n, targets.n);
-    if (!jot_vec_reserve(&ctx->mem, ctx->undo, (uint32_t)targets.n))
+    if (!jot_vec_reserve(&ctx->mem, ctx->undo, (uint32_t)targets.n)
+        || !jot_held_room(ctx, (uint32_t)targets.n))
         return jot_fail_memory(ctx, "assign_all");
     mark = ctx->loose.n;
     for (k = 0; ok && k < targets.n; k++)

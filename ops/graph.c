@@ -580,6 +580,7 @@ jot_graph_close(jot_Ctx *ctx)
     jot_vec_free(&ctx->mem, ctx->marks);
     jot_vec_free(&ctx->mem, ctx->pending);
     jot_vec_free(&ctx->mem, ctx->undo);
+    jot_vec_free(&ctx->mem, ctx->held);
     jot_vec_free(&ctx->mem, ctx->fetches);
     jot_vec_free(&ctx->mem, ctx->loose);
     jot_ix_close(&ctx->ix);

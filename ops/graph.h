@@ -136,6 +136,8 @@ typedef struct {
     uint32_t gen, depth;
     uint32_t next;  /* ended: next free slot; live: its entry in `scoped` */
     uint32_t undo;  /* live: 1 + its entry in `undo`, 0 for none */
+    uint32_t held;  /* live: 1 + its entry in `held`, 0 for none */
+    bool dup;       /* a second handle: nobody's name for a state */
 } Slot;
 /* A slot is live when node is not 0. */
 
@@ -180,6 +182,10 @@ struct jot_Ctx {
     /* evaluation */
     Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
+    Vec(Undo) held;          /* ... before the first assignment since jot_begin; jot_rollback does */
+    bool begun;              /* since jot_begin, until jot_commit or jot_rollback */
+    jot_RandomState begun_at; /* the generator then */
+    uint64_t runs;           /* evaluations and calls of compiled functions that went well */
     Vec(Fetch) fetches;
     uint32_t fetched;        /* so many at the front are computed, and come whatever happens */
     struct CheckPlace *checks; /* ops/user/check.c: operators whose positions are looked at */
@@ -316,6 +322,12 @@ JOT_FN void jot_undo_apply(jot_Ctx *ctx);
  * reference passes to the caller. */
 JOT_FN NodeId jot_undo_now(const jot_Ctx *ctx, uint32_t k);
 JOT_FN void jot_undo_take(jot_Ctx *ctx, uint32_t k);
+/* Each slot names what the k-th entry has, and the entry what it named: twice, nothing changed. */
+JOT_FN void jot_undo_swap(jot_Ctx *ctx);
+/* Between jot_begin and its end: room for n slots that are to name others; what this one names now
+ * stays as it is, for jot_rollback. Outside: nothing. */
+JOT_FN bool jot_held_room(jot_Ctx *ctx, uint32_t n);
+JOT_FN void jot_held_note(jot_Ctx *ctx, uint32_t slot);
 
 /* Node-level builders: operands are NodeIds of the right shapes and dtypes already (the gradient,
  * the public builders and graph rewrites call these); they fold, share and compose unless

@@ -79,6 +79,8 @@ slot_new(jot_Ctx *ctx, NodeId id, uint32_t depth)
     s->depth = depth;
     s->next = ctx->scoped.n;
     s->undo = 0;
+    s->held = 0;
+    s->dup = false;
     if (depth)
         ctx->scoped.v[ctx->scoped.n++] = slot;
     ctx->live_slots++;
@@ -265,6 +267,16 @@ jot_keep(jot_Var v)
     if (s->depth)
         s->depth--;
     return v;
+}
+
+jot_Var
+jot_dup(jot_Var v)
+{
+    jot_Var to = jot_var_outside(v.ctx, jot_node_of(v, "dup", "v"));
+
+    if (to.slot)
+        v.ctx->slots.v[to.slot].dup = true;
+    return to;
 }
 
 jot_Var

@@ -268,6 +268,9 @@ donate_needed(DonateRun *r)
             if (f->leaves.v[i].kind == LEAF_CONST && !donate_need(r, f->leaves.v[i].node))
                 return false;
     }
+    for (i = 0; i < ctx->held.n; i++)
+        if (!donate_need(r, ctx->held.v[i].old))
+            return false;
     for (i = 0; i < r->s->wanted.n; i++)
         if (!donate_need(r, r->s->wanted.v[i]))
             return false;

@@ -377,6 +377,7 @@ plan_evaluate(jot_Ctx *ctx, Selection *s)
     if (ok) {
         plan_hand_over(ctx, s, out);
         jot_undo_forget(ctx);
+        ctx->runs += s->wanted.n != 0;
     }
     for (i = 0; out && i < s->roots.n; i++)
         jot_buffer_unref(ctx, out[i]);

@@ -3,7 +3,7 @@
 # functions and variables of the environment exist, code compiles. BUILD: where examples are built.
 b=$1; passed=0; failed=0
 pages="README.md docs/*.md"
-headers=$(ls *.h; find ops nn expr data io onnx save command fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
+headers=$(ls *.h; find ops nn expr speculate data io onnx save command fuse target prelude ccode plan backends -name '*.h'; find backends -name '*.c')
 dir=$(mktemp -d) || exit 1
 trap 'rm -rf "$dir"' EXIT
 ok() { passed=$((passed + 1)); }
@@ -25,7 +25,7 @@ for page in $pages; do
         sed -n 's/^##* //p' "$in" | tr A-Z a-z | sed 's/[^a-z0-9 _-]//g; s/ /-/g' |
             grep -qx -e "${to#*#}" && ok || bad "$page links to $to, which is no heading there"
     done
-    for to in $(grep -o '`\(ops\|nn\|expr\|data\|io\|save\|command\|fuse\|target\|prelude\|ccode\|plan\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
+    for to in $(grep -o '`\(ops\|nn\|expr\|speculate\|data\|io\|save\|command\|fuse\|target\|prelude\|ccode\|plan\|backends\|examples\|tests\|tools\|docs\|bench\)/[A-Za-z0-9_./*]*`' "$page" |
                 tr -d '`'); do
         ls -d $to >/dev/null 2>&1 && ok || bad "$page speaks of $to, which is not there"
     done
@@ -51,7 +51,7 @@ done
 awk 'FNR == 1 { charter = 1 }
      charter { gsub(/[^a-zA-Z0-9_.\/]/, " "); n = split($0, word, " ")
                for (i = 1; i <= n; i++) if (word[i] ~ /^[a-z0-9_\/]+\.(c|h|def|sh|md)\.?$/) print FILENAME, word[i] }
-     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr data io onnx save command fuse ccode plan backends tests -name '*.[ch]') |
+     /\*\// || / \/ *$/ { charter = 0 }' *.[ch] $(find prelude target ops nn expr speculate data io onnx save command fuse ccode plan backends tests -name '*.[ch]') |
 while read -r file to; do
     to=${to%.}
     [ -e "$to" ] || [ -e "${file%/*}/$to" ] || echo "$file speaks of $to, which is not there"
@@ -76,7 +76,7 @@ for t in tests/test_*.c; do
         [ -e "$file" ] && ok || bad "$t guards $file, which is not there"
     done <"$dir/guards"
 done
-for file in $(find ./*.c prelude target ops nn expr data io onnx save fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
+for file in $(find ./*.c prelude target ops nn expr speculate data io onnx save fuse ccode plan backends -name '*.c' ! -name absent.c | sed 's,^\./,,'); do
     grep -qx "$file" "$dir/guarded" && ok || bad "no test's charter guards $file"
 done
 
@@ -208,6 +208,16 @@ case $(tail -n 1 "$dir/io.out") in
 *) cat "$dir/io.out"; bad "docs/io.md: its program" ;;
 esac
 
+
+# docs/speculation.md: its step is replayed as often as it should be
+{
+    printf '#include <stdio.h>\n#include "speculate.h"\n'
+    sed -n '/^```c/,/^```/p' docs/speculation.md | sed '/^```/d'
+    printf 'int main(void) { static float x[128]; for (int k = 0; k < 128; k++) x[k] = (float)(k * 7 %% 11) / 11;\n'
+    printf 'jot_Ctx *c = jot_open(NULL); double loss = train(c, x, 40); printf("%%s%%d\\n", jot_message(c), loss > 0 && loss < 0.5); return 0; }\n'
+} >"$dir/speculation.c"
+${CC:-cc} -std=c99 -Wall -Wextra -Werror -I. "$dir/speculation.c" -o "$dir/speculation" "$b/libjot.a" -ldl -lpthread -lm &&
+    [ "$(JOT_BACKEND=interp "$dir/speculation" | tr '\n' ' ')" = "36 of 40 steps by functions 1 " ] && ok || bad "docs/speculation.md: its program"
 
 # docs/guide.md: its program, of which pieces that begin with a static function stand outside of main, prints what the page says
 {

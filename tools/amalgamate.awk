@@ -11,7 +11,7 @@ function expand(file,    line, name) {
             name = line
             sub(/^#[ ]*include "/, "", name)
             sub(/".*$/, "", name)
-            if (name ~ /^(core|nn|layer|expr|data|io)\.h$/) { if (!jot++) print "#include \"jot.h\""; continue }
+            if (name ~ /^(core|nn|layer|expr|speculate|data|io)\.h$/) { if (!jot++) print "#include \"jot.h\""; continue }
             expand(name)
         } else print line
     }

@@ -559,6 +559,7 @@ bool
 jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                 jot_WriteFn *write, void *user)
 {
+    static const FuncFor of = {.op = "export", .dialect = "c"};
     Export e;
     bool ok;
 
@@ -570,7 +571,7 @@ jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars output
     e.name = name;
     e.write = write;
     e.user = user;
-    e.f = jot_func_make(ctx, "export", inputs, outputs, "c");
+    e.f = jot_func_make(ctx, inputs, outputs, &of);
     if (!e.f)
         return false;
     ok = export_text(&e);

@@ -58,10 +58,9 @@ jot_func_enter(Func *f)
     return true;
 }
 
-jot_Func
-jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
+JOT_FN jot_Func
+jot_func_handle(jot_Ctx *ctx, const Func *f)
 {
-    Func *f = ctx && !ctx->status ? jot_func_make(ctx, "compile", inputs, outputs, NULL) : NULL;
     jot_Func handle = {0};
 
     handle.ctx = ctx;
@@ -70,6 +69,15 @@ jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
         handle.gen = ctx->plans->funcs.v[f->slot - 1].gen;
     }
     return handle;
+}
+
+jot_Func
+jot_compile(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs)
+{
+    static const FuncFor of = {.op = "compile"};
+
+    return jot_func_handle(ctx, ctx && !ctx->status ? jot_func_make(ctx, inputs, outputs, &of)
+                                                    : NULL);
 }
 
 /* One buffer against its place: there, and of its size. */

@@ -18,6 +18,7 @@ typedef struct {
     uint8_t kind;
     uint32_t input;        /* INPUT: number */
     uint32_t slot, gen;    /* STATE: who names its elements */
+    bool begun;            /* ... or did, when jot_begin was called */
     jot_DType dtype;
     NodeId node;           /* the leaf of the graph; CONST: with a reference */
     Buffer *buf;           /* this call's elements; of an INPUT only where the graph runs */
@@ -86,9 +87,22 @@ struct Func {
 
 /* function.c: a slot for its handle; false: memory. */
 JOT_FN bool jot_func_enter(Func *f);
-/* What a function is made for: an evaluation by the context's backend, or a text in a dialect. */
-JOT_FN Func *jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs,
-                               const char *dialect);
+/* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
+ * capture: the evaluation that the same list would be now, which is left to its caller. look: only
+ * whether it can be one; NULL is made, and no failure says that it can. */
+typedef struct { const char *op, *dialect; jot_Capture *capture; bool look; } FuncFor;
+JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);
+/* plan/function/capture.c: whether what an evaluation reads is what a call of the function can
+ * read; its hash. value: of outputs, then of updates; in: of inputs, 0 for one that is none.
+ * False: failed. */
+JOT_FN bool jot_func_captures(const Func *f, const Selection *s, const NodeList *value,
+                              const NodeList *in, jot_Capture *capture);
+/* The graph as the function keeps it: its roots have a reference. False: memory was refused. */
+JOT_FN bool jot_func_hold(jot_Ctx *ctx, Selection *s);
+/* The handle that names a state: of several, the one that lives longest; 0: none. */
+JOT_FN uint32_t jot_func_slot(jot_Ctx *ctx, NodeId id);
+JOT_FN uint32_t jot_func_held(jot_Ctx *ctx, NodeId id); /* ... that named it at jot_begin */
+JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */
 /* Does an update keep the result? Then it is not computed in the caller's memory. */

@@ -7,7 +7,8 @@
  *     leaves, results                           tables of places; the graph is let go
  *
  * A failure undoes the hiding and frees the function; withdrawn assignments stay withdrawn, all of
- * them, as jot_clear leaves them.
+ * them, as jot_clear leaves them. jot_capture (plan/function/capture.c) makes the function of an
+ * evaluation instead: what has elements is not hidden, and nothing is withdrawn or run.
  *
  * Read before: plan/function/function.h. After: plan/function/function.c. */
 #include "plan/function/function.h"
@@ -17,6 +18,8 @@ typedef struct {
     Func *f;
     jot_Ctx *ctx;
     const char *op;          /* for messages */
+    const FuncFor *of;
+    jot_Capture *capture;    /* an evaluation becomes a function; NULL: a graph does */
     NodeList in, value;      /* nodes of the inputs; of outputs, then of updates (referenced) */
     NodeList full;           /* everything the values stand on */
     Buffer **hidden;         /* per position of full */
@@ -59,6 +62,16 @@ make_input(const FuncMake *m, NodeId id)
     return i;
 }
 
+/* Of a capture an input is whatever has elements that a call may bring: no state, no constant. One
+ * that is there twice counts once. */
+static NodeId
+make_brought(const FuncMake *m, NodeId id)
+{
+    const Node *n = jot_node(m->ctx, id);
+
+    return n->data && !(n->flags & NODE_STATE) ? id : 0;
+}
+
 static bool
 make_inputs(FuncMake *m, jot_Vars inputs)
 {
@@ -71,6 +84,11 @@ make_inputs(FuncMake *m, jot_Vars inputs)
         if (!id || !make_push(m, &m->s.passing, id)
             || !make_shape(m, &m->f->input[k].shape, id))
             return false;
+        if (m->capture) {
+            if (!make_push(m, &m->in, make_brought(m, id)))
+                return false;
+            continue;
+        }
         if (jot_node(m->ctx, id)->kind != NODE_LEAF)
             return jot_fail(m->ctx, JOT_EUSE, "%s: inputs[%d] is an expression; an array or a "
                             "parameter is asked, which the graph was built on", m->op, k);
@@ -134,7 +152,7 @@ make_update(FuncMake *m, const Undo *undo, NodeId now)
 }
 
 /* Assignments of something that a call computes are the function's; the others run now. All are
- * noted before the first is withdrawn. */
+ * noted before the first is withdrawn. Of a capture all are the function's, and go on waiting. */
 static bool
 make_updates(FuncMake *m)
 {
@@ -145,9 +163,11 @@ make_updates(FuncMake *m)
         Undo undo = ctx->undo.v[i];
         NodeId now = jot_undo_now(ctx, i);
 
-        if (now && !make_is_fixed(m, now) && !make_update(m, &undo, now))
+        if (now && (m->capture || !make_is_fixed(m, now)) && !make_update(m, &undo, now))
             return false;
     }
+    if (m->capture)
+        return true;
     for (i = 0; i < ctx->undo.n; i++) {
         NodeId now = jot_undo_now(ctx, i);
 
@@ -217,19 +237,6 @@ make_show(FuncMake *m)
 
 /* ---- tables -------------------------------------------------------------------------------- */
 
-/* The handle that names a state: of several, the one that lives longest. */
-static uint32_t
-make_slot(jot_Ctx *ctx, NodeId id)
-{
-    uint32_t i, best = 0;
-
-    for (i = 1; i < ctx->slots.n; i++)
-        if (ctx->slots.v[i].node == id
-            && (!best || ctx->slots.v[i].depth < ctx->slots.v[best].depth))
-            best = i;
-    return best;
-}
-
 static bool
 make_leaf(FuncMake *m, NodeId id, uint32_t *number)
 {
@@ -246,8 +253,12 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
     leaf.dtype = (jot_DType)n->dtype;
     leaf.input = make_input(m, id);
     leaf.kind = leaf.input < m->in.n ? LEAF_INPUT
-              : n->flags & NODE_STATE && (leaf.slot = make_slot(ctx, id)) != 0 ? LEAF_STATE
+              : n->flags & NODE_STATE && (leaf.slot = jot_func_slot(ctx, id)) != 0 ? LEAF_STATE
                                                                                : LEAF_CONST;
+    if (leaf.kind == LEAF_CONST && m->capture && (leaf.slot = jot_func_held(ctx, id)) != 0) {
+        leaf.kind = LEAF_STATE;
+        leaf.begun = true;
+    }
     leaf.gen = ctx->slots.v[leaf.slot].gen;
     if (leaf.kind == LEAF_CONST) {
         leaf.view = *n->data;
@@ -298,12 +309,12 @@ make_results(FuncMake *m)
     return true;
 }
 
-/* Random variables, numbered from the first of the function. */
+/* Random variables, numbered from the first of the function; of a capture, from where it says. */
 static bool
 make_randoms(FuncMake *m)
 {
     Func *f = m->f;
-    uint64_t first = UINT64_MAX;
+    uint64_t first = m->capture ? m->capture->random.k : UINT64_MAX;
     uint32_t i;
 
     for (i = 0; i < m->s.list.n; i++) {
@@ -350,7 +361,7 @@ make_scalars(FuncMake *m)
 /* ---- making -------------------------------------------------------------------------------- */
 
 static bool
-make_plan(FuncMake *m, const char *dialect)
+make_plan(FuncMake *m)
 {
     jot_Ctx *ctx = m->ctx;
     Func *f = m->f;
@@ -358,7 +369,7 @@ make_plan(FuncMake *m, const char *dialect)
     f->plan = jot_mem_new(&ctx->mem, 1, sizeof *f->plan);
     if (!f->plan)
         return jot_fail_memory(ctx, m->op);
-    f->plan->dialect = dialect;
+    f->plan->dialect = m->of->dialect;
     jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))
         return false;
@@ -439,11 +450,11 @@ make_graph(FuncMake *m)
                 return false;
             f->leaf[i]++;
         }
+    if (!jot_func_hold(m->ctx, &m->s))
+        return jot_fail_memory(m->ctx, m->op);
     f->graphed = true;
     f->graph = m->s;
     memset(&m->s, 0, sizeof m->s);
-    for (i = 0; i < f->graph.roots.n; i++)
-        jot_node_ref(m->ctx, f->graph.roots.v[i]);
     return true;
 }
 
@@ -465,20 +476,35 @@ make_memory(FuncMake *m)
 
 /* In this process a plan runs by itself; a device's asks the graph, as the interpreter does. */
 static bool
-make_runnable(FuncMake *m, const char *dialect)
+make_runnable(FuncMake *m)
 {
     const Backend *backend = m->ctx->backend;
 
-    if ((dialect || backend->compile) && !make_plan(m, dialect))
+    if ((m->of->dialect || backend->compile) && !make_plan(m))
         return false;
-    return m->f->plan && (dialect || !backend->device) ? make_bind(m) : make_graph(m);
+    return m->f->plan && (m->of->dialect || !backend->device) ? make_bind(m) : make_graph(m);
 }
 
 static bool
-make_all(FuncMake *m, jot_Vars inputs, jot_Vars outputs, const char *dialect)
+make_body(FuncMake *m)
+{
+    uint32_t i;
+    bool ok = m->capture || make_hide(m);
+
+    for (i = 0; ok && i < m->value.n; i++)
+        ok = make_push(m, &m->s.wanted, m->value.v[i]);
+    ok = ok && jot_plan_select(m->ctx, &m->s)
+      && (!m->capture || jot_func_captures(m->f, &m->s, &m->value, &m->in, m->capture))
+      && !m->of->look && make_results(m) && make_randoms(m) && make_runnable(m);
+    make_show(m);
+    return ok;
+}
+
+/* A capture's states are what they were before the assignments that it is to repeat. */
+static bool
+make_all(FuncMake *m, jot_Vars inputs, jot_Vars outputs)
 {
     Func *f = m->f;
-    uint32_t i;
     bool ok;
 
     f->input = jot_arena_array(&f->arena, FuncInput, (size_t)inputs.n);
@@ -487,13 +513,14 @@ make_all(FuncMake *m, jot_Vars inputs, jot_Vars outputs, const char *dialect)
         return jot_fail_memory(m->ctx, m->op);
     f->ninputs = (uint32_t)inputs.n;
     f->noutputs = (uint32_t)outputs.n;
-    ok = make_inputs(m, inputs) && make_outputs(m, outputs) && make_updates(m) && make_hide(m);
-    for (i = 0; ok && i < m->value.n; i++)
-        ok = make_push(m, &m->s.wanted, m->value.v[i]);
-    ok = ok && jot_plan_select(m->ctx, &m->s) && make_results(m) && make_randoms(m)
-      && make_runnable(m, dialect);
-    make_show(m);
-    return ok && (dialect || make_memory(m));
+    if (!make_inputs(m, inputs) || !make_outputs(m, outputs) || !make_updates(m))
+        return false;
+    if (m->capture)
+        jot_undo_swap(m->ctx);
+    ok = make_body(m);
+    if (m->capture)
+        jot_undo_swap(m->ctx);
+    return ok && (m->of->dialect || make_memory(m));
 }
 
 static void
@@ -513,9 +540,22 @@ make_close(FuncMake *m)
     jot_plan_selection_free(m->ctx, &m->s);
 }
 
-JOT_FN Func *
-jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, const char *dialect)
+JOT_FN uint32_t
+jot_func_slot(jot_Ctx *ctx, NodeId id)
 {
+    const Slot *s = ctx->slots.v;
+    uint32_t i, best = 0;
+
+    for (i = 1; i < ctx->slots.n; i++)
+        if (s[i].node == id && !s[i].dup && (!best || s[i].depth < s[best].depth))
+            best = i;
+    return best;
+}
+
+JOT_FN Func *
+jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of)
+{
+    const char *op = of->op;
     FuncMake m;
     Func *f;
 
@@ -539,12 +579,14 @@ jot_func_make(jot_Ctx *ctx, const char *op, jot_Vars inputs, jot_Vars outputs, c
     m.f = f;
     m.ctx = ctx;
     m.op = op;
+    m.of = of;
+    m.capture = of->capture;
     if (!jot_func_enter(f)) {
         jot_mem_free(&ctx->mem, f, sizeof *f);
         jot_fail_memory(ctx, op);
         return NULL;
     }
-    if (!make_all(&m, inputs, outputs, dialect)) {
+    if (!make_all(&m, inputs, outputs)) {
         make_close(&m);
         jot_func_end(f);
         return NULL;

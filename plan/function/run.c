@@ -14,22 +14,23 @@
 
 /* ---- ready --------------------------------------------------------------------------------- */
 
-/* The node of a state's slot; 0 and an error when the slot ended. */
+/* The node of a state's slot, or, with begun, what it was at jot_begin; 0 and an error when the
+ * slot ended. */
 static NodeId
-call_state(Func *f, uint32_t slot, uint32_t gen)
+call_state(Func *f, uint32_t slot, uint32_t gen, bool begun)
 {
     const Slot *s = &f->ctx->slots.v[slot];
 
     if (s->gen == gen && s->node)
-        return s->node;
+        return begun && s->held ? f->ctx->held.v[s->held - 1].old : s->node;
     jot_fail(f->ctx, JOT_EHANDLE, "call: a parameter of the function was freed");
     return 0;
 }
 
 static bool
-call_waits(Func *f, uint32_t slot, uint32_t gen, bool *waits)
+call_waits(Func *f, uint32_t slot, uint32_t gen, bool begun, bool *waits)
 {
-    NodeId id = call_state(f, slot, gen);
+    NodeId id = call_state(f, slot, gen, begun);
 
     if (id && !jot_node(f->ctx, id)->data)
         *waits = true;
@@ -45,12 +46,15 @@ call_states(Func *f)
 
     jot_pending_trim(f->ctx); /* a graph that only waits for what nobody names reads states, too */
     for (i = 0; i < f->updates.n; i++)
-        if (!call_waits(f, f->updates.v[i].slot, f->updates.v[i].gen, &waits))
+        if (!call_waits(f, f->updates.v[i].slot, f->updates.v[i].gen, false, &waits))
             return false;
-    for (i = 0; i < f->leaves.n; i++)
-        if (f->leaves.v[i].kind == LEAF_STATE
-            && !call_waits(f, f->leaves.v[i].slot, f->leaves.v[i].gen, &waits))
+    for (i = 0; i < f->leaves.n; i++) {
+        const FuncLeaf *leaf = &f->leaves.v[i];
+
+        if (leaf->kind == LEAF_STATE
+            && !call_waits(f, leaf->slot, leaf->gen, leaf->begun, &waits))
             return false;
+    }
     if (waits && !jot_plan_run(f->ctx, NULL, 0))
         return false;
     for (i = 0; i < f->leaves.n; i++) {
@@ -58,7 +62,7 @@ call_states(Func *f)
 
         if (leaf->kind != LEAF_STATE)
             continue;
-        leaf->buf = jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node)->data;
+        leaf->buf = jot_node(f->ctx, call_state(f, leaf->slot, leaf->gen, leaf->begun))->data;
         if (!jot_buffer_back(f->ctx, leaf->buf))
             return jot_fail_memory(f->ctx, "call");
         leaf->view = *leaf->buf;
@@ -96,7 +100,7 @@ call_over(const Func *f, const FuncRoot *root)
 {
     const FuncLeaf *leaf = &f->leaves.v[root->over - 1];
     const Node *n = jot_node(f->ctx, f->ctx->slots.v[leaf->slot].node);
-    uint32_t i, users = 0;
+    uint32_t i, users = leaf->begun; /* then it is held, too */
 
     for (i = 0; i < f->leaves.n; i++)
         users += f->leaves.v[i].buf == n->data;
@@ -192,6 +196,10 @@ jot_func_ready(Func *f)
     if (!jot_home_only(ctx, "call") || !call_states(f))
         return false;
     ctx->mem.failed = false;
+    if (!jot_held_room(ctx, f->updates.n))
+        return jot_fail_memory(ctx, "call");
+    for (i = 0; i < f->updates.n; i++)
+        jot_held_note(ctx, f->updates.v[i].slot); /* its node is one that others read, too */
     for (i = 0; i < f->updates.n; i++)
         if (!call_fresh(f, &f->updates.v[i]) || !call_copy(f, &f->updates.v[i]))
             return jot_fail_memory(ctx, "call");
@@ -297,6 +305,7 @@ jot_func_launch(Func *f)
     f->ctx->running = false;
     ok = ok && jot_check_passed(f->ctx);
     f->ctx->stream += ok ? f->draws : 0;
+    f->ctx->runs += ok;
     return ok;
 }
 
@@ -356,8 +365,9 @@ call_brings(Func *f, FuncUpdate *u)
     else if (buf)
         memcpy(buf->p, call_host(f, &u->from), buf->nbytes);
     else
-        buf = jot_node(f->ctx, leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node
-                                                        : leaf->node)->data;
+        buf = jot_node(f->ctx, leaf->kind == LEAF_STATE
+                                   ? call_state(f, leaf->slot, leaf->gen, leaf->begun)
+                                   : leaf->node)->data;
     buf->refs++;
     return buf;
 }
