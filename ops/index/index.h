@@ -98,6 +98,8 @@ JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
 /* By how much a step of axis moves it, up or down, on average: i/4 by a quarter; what is loaded at
  * i by a line of the cache. *far (NULL: not asked): it is not by as much at each step. */
 JOT_FN double jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far);
+/* Axes that move it by an element of a map. */
+JOT_FN uint64_t jot_ix_mapped(const IxPool *pool, Ix ix);
 /* Smallest and largest value; false if not known (an unknown axis, an overflow). An empty space
  * runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);
