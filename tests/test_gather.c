@@ -26,7 +26,8 @@ map(jot_Ctx *c, jot_DType dtype, int rows, int seed)
     jot_Ints shape = rows > 1 ? JOT_SHAPE(rows, PLACES) : JOT_SHAPE(PLACES);
 
     for (int i = 0; i < rows * PLACES; i++) {
-        wide[i] = i % 3 ? (i * 31 + seed) % COLUMNS : far[(i / 3 + seed) % (int)(sizeof far / sizeof *far)];
+        wide[i] = i % 3 ? (i * 31 + seed) % COLUMNS
+                : far[(i / 3 + seed) % (int)(sizeof far / sizeof *far)];
         narrow[i] = wide[i] > INT32_MAX ? INT32_MAX : wide[i] < INT32_MIN ? INT32_MIN
                   : (int32_t)wide[i];
     }

@@ -466,8 +466,8 @@ jot_vector_gather_text(Text *out, const VectorName *v)
             jot_text_f(out, "    typedef %s lane __attribute__((vector_size(64)));\n",
                        v->bits == 64 ? "long long" : "int");
         for (int clang = 1; clang >= 0; clang--)
-            jot_text_f(out, "%s    return (jot_%.*s)__builtin_ia32_%s((word){0}, (const %s *)p, (at)i,"
-                       "\n        %s, %d);\n", clang ? "#ifdef __clang__\n" : "#else\n", (int)v->n,
+            jot_text_f(out, "%s    return (jot_%.*s)__builtin_ia32_%s((word){0}, (const %s *)p, "
+                       "(at)i,\n        %s, %d);\n", clang ? "#ifdef __clang__\n" : "#else\n", (int)v->n,
                        v->name, clang ? g->clang : g->call, type, g->mask, v->bits / 8);
         jot_text_f(out, "#endif\n#else\n");
         return true;

@@ -90,9 +90,7 @@ static const VectorHelper vector_helpers[] = {
                  "    const jot_i32x%L at = (jot_i32x%L)i;\n"
                  "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
                  "            v[l] = ((const %T *)p)[at[l]];\n    return v;\n%E}\n" },
-    { "near_", "JOT_VECTOR jot_i32x%L\njot_near_%V(jot_%V v)\n{\n"
-               "    const jot_%V most = jot_bc_%V(2147483647);\n"
-               "    return jot_cv_i32_%V(jot_max_%V(jot_min_%V(v, most), -most));\n}\n" },
+    { "near_", "JOT_VECTOR jot_i32x%L\njot_near_%V(jot_%V v)\n{\n%n}\n" },
     { "first_", "JOT_VECTOR jot_%V\njot_first_%V(int n)\n{\n    return (jot_%V){%N} < (%T)n;\n}\n" },
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
@@ -363,6 +361,26 @@ put_lane_type(Text *out, const VectorName *v)
         jot_text_f(out, "jot_%.*s", (int)(v->x - 1), v->name);
 }
 
+/* To the ends of 32 bits: of vectors that are wider than the target's gcc 12 makes scalars. */
+static void
+put_near(Text *out, const VectorName *v)
+{
+    static const char halves[] = "    return jot_join_i32x%L(jot_near_%h(jot_lo_%V(v)),\n"
+                                 "        jot_near_%h(jot_hi_%V(v)));\n";
+    if (v->lanes == 8)
+        put_vector_text(out, "#ifdef __AVX512F__\n"
+                        "    typedef long long wide __attribute__((vector_size(64)));\n"
+                        "    typedef int word __attribute__((vector_size(32)));\n"
+                        "    return (jot_i32x8)__builtin_ia32_pmovsqd512_mask((wide)v, (word){0}, "
+                        "-1);\n#else\n", v);
+    if (v->lanes >= 8)
+        put_vector_text(out, halves, v);
+    else
+        put_vector_text(out, "    const jot_%V most = jot_bc_%V(2147483647);\n"
+                        "    return jot_cv_i32_%V(jot_max_%V(jot_min_%V(v, most), -most));\n", v);
+    jot_text_f(out, v->lanes == 8 ? "#endif\n" : "");
+}
+
 static void
 put_vector_text(Text *out, const char *text, const VectorName *v)
 {
@@ -398,6 +416,7 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;
         case 'u': jot_text_f(out, "u%d", v->bits); break;
         case 'P': case 'Q': case 'O': otherwise = jot_vector_mask_text(out, v, *text); break;
+        case 'n': put_near(out, v); break;
         case 'g': otherwise = jot_vector_gather_text(out, v); break;
         case 'E': jot_text_f(out, otherwise ? "#endif\n" : ""); break;
         case 'N':

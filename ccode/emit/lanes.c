@@ -444,7 +444,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
     bool some = cell && p->part && p->roomy && !p->under, part = cell && p->part && !p->roomy;
     Inst ew = *in;
-    if ((p->under && truth) || (cell && !jot_print_lanes_whole(p, arg[0])) || !jot_print_lanes_operand_whole(p, arg[1]) ||
+    if ((p->under && truth) || (cell && !jot_print_lanes_whole(p, arg[0])) ||
+        !jot_print_lanes_operand_whole(p, arg[1]) ||
         (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
         return false;
     if (cell) {

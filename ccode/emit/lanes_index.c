@@ -4,7 +4,7 @@
  *
  *     k = j*56/25                  const jot_i32x16 k = (jot_i32x16)(jot_ramp_u32x16(j*56, 56)
  *                                                                    / (jot_u32)25);
- *     y[j] = x[at + k]        ->   jot_st_f32x16(y + j, jot_gather_f32x16(x + at, (jot_u32x16)k, ..))
+ *     y[j] = x[at + k]        ->   jot_st_f32x16(y + j, jot_gather_f32x16(x + at, k, ..))
  *     if (k - i < 3)               const jot_i32x16 where = ..;
  *         s[j] = s[j] + x[k]       jot_st_f32x16(s + j, jot_sel_f32x16(where, .., ..))
  *
@@ -244,7 +244,8 @@ use_valid(const Printer *p, uint32_t n)
     bool index = in->narg && p->moves[arg] == MOVES_INDEX;
     switch (in->op) {
     case C_GE0: case C_EQ0: return compares(p, in);
-    case C_INDEX: return !index || jot_print_is_condition(&p->code->inst.v[arg]) || is_known(p, arg);
+    case C_INDEX:
+        return !index || jot_print_is_condition(&p->code->inst.v[arg]) || is_known(p, arg);
     case C_INT:
         if (index || (p->moves[arg] == MOVES_LINEAR && p->stride[arg] != 1))
             return jot_print_gathers(p, in) && maps_near(p, in, arg);
@@ -362,8 +363,8 @@ print_sum(Printer *p, const Inst *in, int but)
         still |= i != but && !is_vector(p, p->code->args.v[in->arg + (uint32_t)i]);
     if (still || !any) {
         jot_text_f(p->out, any ? " + " : "");
-        jot_text_f(p->out, step ? "jot_ramp_u32x%d(" : any ? "(jot_u32)(" : "jot_bc_u32x%d((jot_u32)(",
-                   p->lanes);
+        jot_text_f(p->out, step ? "jot_ramp_u32x%d("
+                   : any ? "(jot_u32)(" : "jot_bc_u32x%d((jot_u32)(", p->lanes);
         print_affine(p, in, but);
         if (step)
             jot_text_f(p->out, ", %lld)", (long long)step);
@@ -382,7 +383,8 @@ print_map(Printer *p, const Inst *in)
     bool gathers = p->moves[place] == MOVES_INDEX || p->stride[place] != 1;
     const char *type = jot_print_short(dtype);
     if (dtype != JOT_I32)
-        jot_text_f(p->out, dtype == JOT_I64 ? "jot_near_%sx%d(" : "jot_cv_i32_%sx%d(", type, p->lanes);
+        jot_text_f(p->out, dtype == JOT_I64 ? "jot_near_%sx%d(" : "jot_cv_i32_%sx%d(", type,
+                   p->lanes);
     if (gathers)
         jot_print_gather(p, in);
     else {

@@ -52,7 +52,7 @@ typedef struct {
 } Printer;
 
 /* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of
- * which the text has the first lane's, a vector of 32 bits (ccode/emit/lanes_index.c) or an array. */
+ * which the text has the first lane's, a vector (ccode/emit/lanes_index.c) or an array. */
 enum { MOVES_NOT, MOVES_LINEAR, MOVES_INDEX, MOVES_ANY, MOVES_VECTOR };
 
 /* What an expression of a vector is spelled as. */
@@ -188,8 +188,8 @@ JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
  * jotm_expf_x16. */
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
-/* dialect.c: a part of a vector under a mask, and what is gathered, by a target's instruction: false,
- * there is none; what stands behind it, to '%E', is for other targets. what: 'P' the first n lanes
+/* dialect.c: a part of a vector under a mask, and what is gathered, by a target's instruction;
+ * false: there is none; what stands behind it, to '%E', is for other targets. what: 'P' the first n lanes
  * are loaded, 'Q' stored, 'O' those of a mask are loaded. */
 typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName; /* f32x8: x at 4 */
 JOT_FN bool jot_vector_mask_text(Text *out, const VectorName *v, char what);

@@ -77,7 +77,8 @@ nested(const Price *p, const SLoop *loop, int n, Nested *out)
     price_taps(out);
     n = out->n;
     for (uint32_t a = 0; a < p->k->axes.n; a++)
-        out->beside |= (out->taps & ~p->reduced) & (uint64_t)(p->k->axes.v[a].kind == AXIS_PLAIN) << a;
+        if (p->k->axes.v[a].kind == AXIS_PLAIN)
+            out->beside |= out->taps & ~p->reduced & (uint64_t)1 << a;
     for (uint32_t a = 0; a < p->k->axes.n; a++)
         left[a] = out->inside[0][a] = (double)p->k->axes.v[a].ext;
     for (int i = 0; i < n; i++) {
