@@ -353,7 +353,7 @@ print_indices(Printer *p, const Inst *in, int but)
 
 /* All of a sum, but a term. */
 static void
-print_sum(Printer *p, const Inst *in, int but)
+index_print_sum(Printer *p, const Inst *in, int but)
 {
     int64_t step = affine_step(p, in);
     bool still = in->c.i != 0, any;
@@ -437,7 +437,7 @@ print_index_vector(Printer *p, uint32_t n)
     else if (!in->in_place)
         jot_print_f(p, "(jot_u32x%d)%n", p->lanes, p->name[n]);
     else if (in->op == C_LIN)
-        print_sum(p, in, -1);
+        index_print_sum(p, in, -1);
     else if (in->op == C_INT) {
         jot_text_f(p->out, "(jot_u32x%d)", p->lanes);
         print_map(p, in);
@@ -455,7 +455,7 @@ jot_print_index_body(Printer *p, uint32_t n)
     else {
         jot_text_f(p->out, "(jot_i32x%d)", p->lanes);
         if (in->op == C_LIN)
-            print_sum(p, in, -1);
+            index_print_sum(p, in, -1);
         else
             print_index_op(p, in);
     }
@@ -500,7 +500,7 @@ jot_print_index_compare(Printer *p, const Inst *in)
     if (still)
         print_affine(p, sum, lone);
     else
-        print_sum(p, sum, lone);
+        index_print_sum(p, sum, lone);
     jot_text_f(p->out, still ? "))" : ")");
 }
 
