@@ -1,7 +1,7 @@
 /* tests/test_code.c - user code: the checks of its builders, the text around the user's, gradients,
  * host functions, and evaluation on every backend that opens.
  *
- * Guards: backends/table.c, ccode/emit/user.c, ccode/emit/user_quote.c, core.c, ops/grad/grad.c,
+ * Guards: backends/table.c, ccode/emit/user.c, ops/user/quote.c, core.c, ops/grad/grad.c,
  * ops/user/code.c, ops/user/grad.c, ops/user/names.c, plan/user.c. */
 #include "backends/backend.h"
 #include "ops/user/code.h"

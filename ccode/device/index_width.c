@@ -12,46 +12,14 @@
 #include "ccode/device/device.h"
 
 #define INDEX_MOST ((int64_t)1 << 30) /* and what a stride of all items adds stays below 2^31 */
-#define INDEX_ITEMS 1024              /* of a group; phases are fewer */
 
-static int64_t
-larger(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-/* |factor| * size + more, or INT64_MAX. */
-static int64_t
-size_plus(int64_t factor, int64_t size, int64_t more)
-{
-    int64_t r;
-    if (factor < -INDEX_MOST || !jot_mul_ok(factor < 0 ? -factor : factor, size, &r)
-        || !jot_add_ok(r, more, &r))
-        return INT64_MAX;
-    return r;
-}
-
-/* Largest size of the record as an index; INT64_MAX: not known, or not one. */
+/* As it is reckoned: what is clamped, too, and an element of a map is any. */
 static int64_t
 index_size(const Code *code, const Inst *in, const int64_t *size)
 {
-    const uint32_t *arg = code->args.v + in->arg;
-    int64_t most;
-    switch (in->op) {
-    case C_ITEM: case C_PHASE: return INDEX_ITEMS;
-    case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: return 1;
-    case C_FOR: return in->narg >= 2 ? larger(size[arg[0]], size[arg[1]]) : in->c.i;
-    case C_LIN:
-        most = size_plus(in->c.i, 1, 0);
-        for (int i = 0; i < in->narg; i++)
-            most = size_plus(code->coefs.v[in->coef + (uint32_t)i], size[arg[i]], most);
-        return most;
-    case C_IMUL: return in->exact ? size_plus(size[arg[0]], size[arg[1]], 0) : INT64_MAX;
-    case C_IDIV: case C_IMOD: return in->exact ? larger(size[arg[0]], size[arg[1]]) : INT64_MAX;
-    case C_IMIN: case C_IMAX: return larger(size[arg[0]], size[arg[1]]);
-    case C_CLAMP: return larger(in->c.i, size[arg[0]]);
-    default: return INT64_MAX;
-    }
+    int64_t most = in->op == C_INT ? INT64_MAX : jot_print_index_size(code, in, size);
+    return in->op == C_CLAMP && size[code->args.v[in->arg]] > most ? size[code->args.v[in->arg]]
+                                                                    : most;
 }
 
 JOT_FN bool

@@ -367,6 +367,113 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
     }
 }
 
+/* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
+ * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m:
+ * the mask, of lanes or (first) of n of them. */
+typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
+static const MaskName mask_names[] = {
+    { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
+      "storeups512_mask((float *)p, (word)v, %m)" },
+    { 64, 64, "__AVX512DQ__", "loadupd512_mask((const double *)p, (word){0}, %m)",
+      "storeupd512_mask((double *)p, (word)v, %m)" },
+    { 32, 32, "__AVX2__", "maskloadps256((const word *)p, %m)",
+      "maskstoreps256((word *)p, %m, (word)v)" },
+    { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
+      "maskstorepd256((word *)p, %m, (word)v)" },
+    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)", "maskstoreps((word *)p, %m, (word)v)" },
+    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)", "maskstorepd((word *)p, %m, (word)v)" },
+};
+
+static const MaskName *
+mask_find(const VectorName *v)
+{
+    for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
+        if (mask_names[i].bits == v->bits && 8 * mask_names[i].nbytes == v->bits * v->lanes)
+            return &mask_names[i];
+    return NULL;
+}
+
+/* first: of the first n lanes, else of those where m is -1 */
+static void
+put_mask_bits(Text *out, const VectorName *v, bool first)
+{
+    bool wide = v->bits * v->lanes == 512;
+    if (wide && first)
+        jot_text_f(out, "(%s)((1u << n) - 1)", v->lanes == 16 ? "unsigned short" : "unsigned char");
+    else if (wide)
+        jot_text_f(out, "__builtin_ia32_cvt%s2mask512((%s)m)", v->bits == 32 ? "d" : "q", "lane");
+    else if (first) {
+        jot_text_f(out, "(lane){0");
+        for (int i = 1; i < v->lanes; i++)
+            jot_text_f(out, ", %d", i);
+        jot_text_f(out, "} < n");
+    } else
+        jot_text_f(out, "(lane)m");
+}
+
+/* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
+JOT_FN bool
+jot_vector_mask_text(Text *out, const VectorName *v, char what)
+{
+    const MaskName *m = mask_find(v);
+    const char *call = !m ? "" : what == 'Q' ? m->store : m->load;
+    if (!m)
+        return false;
+    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n", m->target,
+               v->bits == 64 ? "double" : "float", m->nbytes);
+    if (m->nbytes < 64 || what == 'O')
+        jot_text_f(out, "    typedef %s lane __attribute__((vector_size(%d)));\n",
+                   v->bits == 64 ? "long long" : "int", m->nbytes);
+    if (call == m->load)
+        jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
+    else
+        jot_text_f(out, "    __builtin_ia32_");
+    for (; *call; call++)
+        if (call[0] == '%') {
+            put_mask_bits(out, v, what == 'P' || what == 'Q');
+            call++;
+        } else
+            jot_text_put(out, call, 1);
+    jot_text_f(out, ";\n#else\n");
+    return true;
+}
+
+/* Elements that lie apart, under a mask as wide as they are. clang has other names for some. */
+typedef struct { int bits, nbytes; const char *target, *call, *clang, *mask; } GatherName;
+static const GatherName gather_names[] = {
+    { 32, 64, "__AVX512DQ__", "gathersiv16sf", "gathersiv16sf",
+      "__builtin_ia32_cvtd2mask512((lane)m)" },
+    { 64, 64, "__AVX512DQ__", "gathersiv8df", "gathersiv8df",
+      "__builtin_ia32_cvtq2mask512((lane)jot_cv_i64_i32x8(m))" },
+    { 32, 32, "__AVX2__", "gathersiv8sf", "gatherd_ps256", "(word)m" },
+    { 64, 32, "__AVX2__", "gathersiv4df", "gatherd_pd256", "(word)jot_cv_i64_i32x4(m)" },
+    { 32, 16, "__AVX2__", "gathersiv4sf", "gatherd_ps", "(word)m" },
+};
+
+JOT_FN bool
+jot_vector_gather_text(Text *out, const VectorName *v)
+{
+    const char *type = v->bits == 64 ? "double" : "float";
+    for (size_t i = 0; i < sizeof gather_names / sizeof gather_names[0]; i++) {
+        const GatherName *g = &gather_names[i];
+        if (g->bits != v->bits || 8 * g->nbytes != v->bits * v->lanes)
+            continue;
+        jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n"
+                   "    typedef int at __attribute__((vector_size(%d)));\n", g->target, type,
+                   g->nbytes, 4 * v->lanes);
+        if (g->nbytes == 64)
+            jot_text_f(out, "    typedef %s lane __attribute__((vector_size(64)));\n",
+                       v->bits == 64 ? "long long" : "int");
+        for (int clang = 1; clang >= 0; clang--)
+            jot_text_f(out, "%s    return (jot_%.*s)__builtin_ia32_%s((word){0}, (const %s *)p, "
+                       "(at)i,\n        %s, %d);\n", clang ? "#ifdef __clang__\n" : "#else\n", (int)v->n,
+                       v->name, clang ? g->clang : g->call, type, g->mask, v->bits / 8);
+        jot_text_f(out, "#endif\n#else\n");
+        return true;
+    }
+    return false;
+}
+
 /* Dot products, where the compiler is told of an instruction; of several the first. It adds to c,
  * or gives the products of each lane, or puts these where a was; HALVES: it gives those of half a
  * byte each, of four bits, for more would not fit a short, as shorts that are added in pairs. */
@@ -449,6 +556,10 @@ jot_emit_prelude_hash(void)
         hash = jot_hash(hash, builtins[i].call, jot_str_len(builtins[i].call));
     for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++)
         hash = jot_hash(hash, dot_names[i].op, jot_str_len(dot_names[i].op));
+    for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
+        hash = jot_hash(hash, mask_names[i].load, jot_str_len(mask_names[i].load));
+    for (size_t i = 0; i < sizeof gather_names / sizeof gather_names[0]; i++)
+        hash = jot_hash(hash, gather_names[i].mask, jot_str_len(gather_names[i].mask));
     return jot_prelude_vector_hash(jot_vector_hash(hash));
 }
 

@@ -9,9 +9,6 @@
  * Names are as ccode/emit/vector.c makes them. Read before: ccode/emit/dialect.c. */
 #include "ccode/emit/print.h"
 
-/* jot_f32x8: lanes of a type.. */
-typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName;
-
 static bool
 read_vector(const char *name, size_t n, VectorName *v)
 {
@@ -85,6 +82,14 @@ static const VectorHelper vector_helpers[] = {
     { "ldm_", "JOT_VECTOR jot_%V\njot_ldm_%V(const void *p, jot_%I m)\n{\n%O"
               "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
               "            v[l] = ((const %T *)p)[l];\n    return v;\n%E}\n" },
+    /* element i[l] of memory where the mask is not 0, else 0, and nothing is touched; 32 bits of 64
+     * that are no farther than these reach; a mask of the first lanes */
+    { "gather_", "JOT_INLINE jot_%V\njot_gather_%V(const void *p, jot_u32x%L i, jot_i32x%L m)\n{\n%g"
+                 "    const jot_i32x%L at = (jot_i32x%L)i;\n"
+                 "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
+                 "            v[l] = ((const %T *)p)[at[l]];\n    return v;\n%E}\n" },
+    { "near_", "JOT_VECTOR jot_i32x%L\njot_near_%V(jot_%V v)\n{\n%n}\n" },
+    { "first_", "JOT_VECTOR jot_%V\njot_first_%V(int n)\n{\n    return (jot_%V){%N} < (%T)n;\n}\n" },
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },
@@ -306,79 +311,6 @@ put_some_lanes(Text *out, const VectorName *v, bool join, int from, int to)
     jot_text_f(out, "    return r;\n#endif\n");
 }
 
-/* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
- * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m:
- * the mask, of lanes or (first) of n of them. */
-typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
-static const MaskName mask_names[] = {
-    { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
-      "storeups512_mask((float *)p, (word)v, %m)" },
-    { 64, 64, "__AVX512DQ__", "loadupd512_mask((const double *)p, (word){0}, %m)",
-      "storeupd512_mask((double *)p, (word)v, %m)" },
-    { 32, 32, "__AVX2__", "maskloadps256((const word *)p, %m)",
-      "maskstoreps256((word *)p, %m, (word)v)" },
-    { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
-      "maskstorepd256((word *)p, %m, (word)v)" },
-    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)",
-      "maskstoreps((word *)p, %m, (word)v)" },
-    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
-      "maskstorepd((word *)p, %m, (word)v)" },
-};
-
-static const MaskName *
-mask_find(const VectorName *v)
-{
-    for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
-        if (mask_names[i].bits == v->bits && 8 * mask_names[i].nbytes == v->bits * v->lanes)
-            return &mask_names[i];
-    return NULL;
-}
-
-/* first: of the first n lanes, else of those where m is -1 */
-static void
-put_mask_bits(Text *out, const VectorName *v, bool first)
-{
-    bool wide = v->bits * v->lanes == 512;
-    if (wide && first)
-        jot_text_f(out, "(%s)((1u << n) - 1)", v->lanes == 16 ? "unsigned short" : "unsigned char");
-    else if (wide)
-        jot_text_f(out, "__builtin_ia32_cvt%s2mask512((%s)m)", v->bits == 32 ? "d" : "q", "lane");
-    else if (first) {
-        jot_text_f(out, "(lane){0");
-        for (int i = 1; i < v->lanes; i++)
-            jot_text_f(out, ", %d", i);
-        jot_text_f(out, "} < n");
-    } else
-        jot_text_f(out, "(lane)m");
-}
-
-/* The part where it is one instruction; what stands behind it, to '%E', is for other targets. */
-static bool
-put_mask(Text *out, const VectorName *v, char what)
-{
-    const MaskName *m = mask_find(v);
-    const char *call = !m ? "" : what == 'Q' ? m->store : m->load;
-    if (!m)
-        return false;
-    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n", m->target,
-               v->bits == 64 ? "double" : "float", m->nbytes);
-    if (m->nbytes < 64 || what == 'O')
-        jot_text_f(out, "    typedef %s lane __attribute__((vector_size(%d)));\n",
-                   v->bits == 64 ? "long long" : "int", m->nbytes);
-    if (call == m->load)
-        jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
-    else
-        jot_text_f(out, "    __builtin_ia32_");
-    for (; *call; call++)
-        if (call[0] == '%') {
-            put_mask_bits(out, v, what == 'P' || what == 'Q');
-            call++;
-        } else
-            jot_text_put(out, call, 1);
-    jot_text_f(out, ";\n#else\n");
-    return true;
-}
-
 /* An integer for each lane: a half, or a word. */
 static void
 put_bits_type(Text *out, const VectorName *v, const char *name, int nbytes)
@@ -429,6 +361,26 @@ put_lane_type(Text *out, const VectorName *v)
         jot_text_f(out, "jot_%.*s", (int)(v->x - 1), v->name);
 }
 
+/* To the ends of 32 bits: of vectors that are wider than the target's gcc 12 makes scalars. */
+static void
+put_near(Text *out, const VectorName *v)
+{
+    static const char halves[] = "    return jot_join_i32x%L(jot_near_%h(jot_lo_%V(v)),\n"
+                                 "        jot_near_%h(jot_hi_%V(v)));\n";
+    if (v->lanes == 8)
+        put_vector_text(out, "#ifdef __AVX512F__\n"
+                        "    typedef long long wide __attribute__((vector_size(64)));\n"
+                        "    typedef int word __attribute__((vector_size(32)));\n"
+                        "    return (jot_i32x8)__builtin_ia32_pmovsqd512_mask((wide)v, (word){0}, "
+                        "-1);\n#else\n", v);
+    if (v->lanes >= 8)
+        put_vector_text(out, halves, v);
+    else
+        put_vector_text(out, "    const jot_%V most = jot_bc_%V(2147483647);\n"
+                        "    return jot_cv_i32_%V(jot_max_%V(jot_min_%V(v, most), -most));\n", v);
+    jot_text_f(out, v->lanes == 8 ? "#endif\n" : "");
+}
+
 static void
 put_vector_text(Text *out, const char *text, const VectorName *v)
 {
@@ -463,7 +415,9 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'G': put_f16(out, v, false); break;
         case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;
         case 'u': jot_text_f(out, "u%d", v->bits); break;
-        case 'P': case 'Q': case 'O': otherwise = put_mask(out, v, *text); break;
+        case 'P': case 'Q': case 'O': otherwise = jot_vector_mask_text(out, v, *text); break;
+        case 'n': put_near(out, v); break;
+        case 'g': otherwise = jot_vector_gather_text(out, v); break;
         case 'E': jot_text_f(out, otherwise ? "#endif\n" : ""); break;
         case 'N':
             for (int i = 0; i < v->lanes; i++)

@@ -316,9 +316,12 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     if (d->vectors && p->s->vector_nbytes) {
         p->moves = jot_mem_new(code->mem, code->inst.n, sizeof *p->moves);
         p->stride = jot_mem_new(code->mem, code->inst.n, sizeof *p->stride);
+        p->size = jot_mem_new(code->mem, code->inst.n, sizeof *p->size);
         p->masks = p->s->vector_nbytes >= 32;
     }
-    if (p->name && !p->moves == !p->stride) {
+    if (p->name && !p->moves == !p->stride && !p->moves == !p->size) {
+        for (uint32_t n = 1; p->size && n < code->inst.n; n++)
+            p->size[n] = jot_print_index_size(code, &code->inst.v[n], p->size);
         jot_print_choose(code);
         jot_code_donates(code, &p->over);
         print_function(p, name);
@@ -330,6 +333,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     jot_mem_free(code->mem, p->name, code->inst.n * sizeof *p->name);
     jot_mem_free(code->mem, p->moves, p->moves ? code->inst.n * sizeof *p->moves : 0);
     jot_mem_free(code->mem, p->stride, p->stride ? code->inst.n * sizeof *p->stride : 0);
+    jot_mem_free(code->mem, p->size, p->size ? code->inst.n * sizeof *p->size : 0);
     jot_vec_free(code->mem, p->scope);
     jot_mem_free(code->mem, p, sizeof *p);
     return ok;

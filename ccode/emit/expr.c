@@ -493,7 +493,7 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
 }
 
 /* A variable, or lane l of it: of an index value in a loop over vectors the text has the first
- * lane's, or an array; of a truth value there a mask. */
+ * lane's, a vector or an array; of a truth value there a mask. */
 static void
 print_named(Printer *p, uint32_t n, LaneMode mode)
 {
@@ -501,7 +501,8 @@ print_named(Printer *p, uint32_t n, LaneMode mode)
     uint8_t moves = p->loop ? p->moves[n] : MOVES_NOT;
     bool lane = in->lanes && mode == EACH_LANE, mask = lane && p->loop && in->dtype == JOT_BOOL;
     bool linear = moves == MOVES_LINEAR && mode == EACH_LANE;
-    jot_text_f(p->out, mask || linear ? "(" : "");
+    bool index = moves == MOVES_INDEX && mode == EACH_LANE;
+    jot_text_f(p->out, index ? "((jot_i64)" : mask || linear ? "(" : "");
     jot_print_name(p, p->name[n]);
     if (lane)
         jot_text_f(p->out, mask ? "[l] & 1)" : "[l]");
@@ -509,6 +510,8 @@ print_named(Printer *p, uint32_t n, LaneMode mode)
         jot_text_f(p->out, " + l * %lld)", (long long)p->stride[n]);
     else if (linear)
         jot_text_f(p->out, " + l)");
+    else if (index)
+        jot_text_f(p->out, "[l])");
     else if (moves == MOVES_ANY && !in->lanes)
         jot_text_f(p->out, mode == EACH_LANE ? "[l]" : "[0]");
 }

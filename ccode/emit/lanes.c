@@ -98,9 +98,14 @@ jot_print_index_mask(Printer *p, uint32_t n, int bits)
     } else {
         if (bits != 32)
             jot_text_f(p->out, "jot_cv_i%d_i32x%d(", bits, p->lanes);
-        jot_text_f(p->out, "jot_%s_i32x%d(", in->op == C_GE0 ? "ge0" : "eq0", p->lanes);
-        jot_print_expr(p, arg, 13, WHOLE);
-        jot_text_f(p->out, ", %lld)%s", (long long)p->stride[arg], bits != 32 ? ")" : "");
+        if (p->moves[arg] == MOVES_INDEX)
+            jot_print_index_compare(p, in);
+        else {
+            jot_text_f(p->out, "jot_%s_i32x%d(", in->op == C_GE0 ? "ge0" : "eq0", p->lanes);
+            jot_print_expr(p, arg, 13, WHOLE);
+            jot_text_f(p->out, ", %lld)", (long long)p->stride[arg]);
+        }
+        jot_text_f(p->out, bits != 32 ? ")" : "");
     }
 }
 
@@ -150,14 +155,16 @@ load_whole(Printer *p, const Inst *in)
 {
     uint8_t moves = arg_moves(p, in, 0);
     int64_t stride = p->stride[jot_print_arg(p, in, 0)];
-    bool masked = false;
+    bool masked = p->under;
     for (int i = 1; i < in->narg; i++) {
         if (arg_moves(p, in, i) == MOVES_ANY)
             return false;
         masked |= arg_moves(p, in, i) != MOVES_NOT;
     }
+    if (moves == MOVES_INDEX || (moves == MOVES_LINEAR && masked && stride != 1))
+        return jot_print_gathers(p, in);
     if (moves != MOVES_LINEAR
-        || (masked && (!p->masks || p->part || jot_print_is_half(p->k->bufs.v[in->aux].dtype))))
+        || (masked && (!p->masks || jot_print_is_half(p->k->bufs.v[in->aux].dtype))))
         return false;
     return stride == 1 || (!masked && (!p->part || (stride > 1 && stride <= TOGETHER)));
 }
@@ -170,7 +177,7 @@ jot_print_lanes_whole(Printer *p, uint32_t n)
     case C_LOAD: return load_whole(p, in);
     case C_CELL: return arg_moves(p, in, 1) == MOVES_LINEAR &&
                         p->stride[jot_print_arg(p, in, 1)] == 1;
-    case C_INDEX: return arg_moves(p, in, 0) == MOVES_LINEAR;
+    case C_INDEX: return arg_moves(p, in, 0) == MOVES_LINEAR || arg_moves(p, in, 0) == MOVES_INDEX;
     case C_EW:
         if (in->ew == EW_ISNAN && arg_of(p, in, 0)->in_place)
             return false;
@@ -336,6 +343,10 @@ print_index(Printer *p, const Inst *in)
         jot_print_index_mask(p, arg, jot_print_mask_bits(p, (uint32_t)(in - p->code->inst.v)));
         return;
     }
+    if (p->moves[arg] == MOVES_INDEX) {
+        jot_print_index_number(p, arg, in->dtype);
+        return;
+    }
     if (in->dtype >= JOT_F16)
         jot_text_f(p->out, "jot_cv_%s_i64x%d(", to, p->lanes);
     jot_text_f(p->out, "%sjot_ramp_%sx%d(", in->dtype == JOT_BOOL ? "(" : "",
@@ -431,9 +442,10 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     const Inst *to = &p->code->inst.v[arg[0]];
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
-    bool some = cell && p->part && p->roomy, part = cell && p->part && !some;
+    bool some = cell && p->part && p->roomy && !p->under, part = cell && p->part && !p->roomy;
     Inst ew = *in;
-    if ((cell && !jot_print_lanes_whole(p, arg[0])) || !jot_print_lanes_operand_whole(p, arg[1]) ||
+    if ((p->under && truth) || (cell && !jot_print_lanes_whole(p, arg[0])) ||
+        !jot_print_lanes_operand_whole(p, arg[1]) ||
         (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
         return false;
     if (cell) {
@@ -448,6 +460,11 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     } else {
         jot_print_expr(p, arg[0], 0, WHOLE);
         jot_text_f(p->out, " = ");
+    }
+    if (p->under) {
+        jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(to->dtype), p->lanes);
+        jot_print_where(p, 8 * jot_print_lane_nbytes(to->dtype));
+        jot_text_f(p->out, ", ");
     }
     ew.op = C_EW;
     ew.round = 0;
@@ -477,9 +494,9 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
     else
         lanes_print_operand(p, arg[1], 13);
-    if (some) {
+    if (some || p->under) {
         jot_text_f(p->out, ", ");
-        jot_print_lanes_cell(p, to);
+        jot_print_expr(p, arg[0], 13, WHOLE);
         jot_text_f(p->out, ")");
     }
     jot_text_f(p->out, !cell ? ";\n" : part ? ", part);\n" : ");\n");

@@ -149,27 +149,51 @@ conditions_move(const Printer *p, const Inst *in)
     return false;
 }
 
+JOT_FN void
+jot_print_where(Printer *p, int bits)
+{
+    if (bits != 32)
+        jot_text_f(p->out, "jot_cv_i%d_i32x%d(", bits, p->lanes);
+    jot_print_name(p, p->where);
+    jot_text_f(p->out, bits != 32 ? ")" : "");
+}
+
+JOT_FN void
+jot_print_load_mask(Printer *p, const Inst *in, int bits)
+{
+    if (p->under)
+        jot_print_where(p, bits);
+    else if (p->part)
+        jot_text_f(p->out, "jot_first_i%dx%d(part)", bits, p->lanes);
+    else if (in->narg < 2)
+        jot_text_f(p->out, "jot_bc_i%dx%d(-1)", bits, p->lanes);
+    for (int i = 1; i < in->narg; i++) {
+        jot_text_f(p->out, i > 1 || p->under || p->part ? " & " : "");
+        jot_print_index_mask(p, jot_print_arg(p, in, i), bits);
+    }
+}
+
 /* jot_sel(mask, jot_ldm(x + at, mask), outside): memory is not touched where the mask is 0. */
 static void
-print_masked_load(Printer *p, const Inst *in)
+print_masked_load(Printer *p, const Inst *in, bool gathers)
 {
     int bits = 8 * jot_print_lane_nbytes(in->dtype);
-    bool zero = in->c.u == 0;
-    for (int twice = zero ? 1 : 0; twice < 2; twice++) {
-        if (!twice) {
-            jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
-        } else {
-            jot_text_f(p->out, "jot_ldm_");
-            print_kind(p, in);
-            jot_text_f(p->out, "(");
-            lanes_print_place(p, in, 0);
-            jot_text_f(p->out, ", ");
-        }
-        for (int i = 1; i < in->narg; i++) {
-            jot_text_f(p->out, i > 1 ? " & " : "");
-            jot_print_index_mask(p, jot_print_arg(p, in, i), bits);
-        }
-        jot_text_f(p->out, twice ? ")" : ", ");
+    bool zero = in->c.u == 0 || in->narg < 2;
+    if (!zero) {
+        jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
+        jot_print_load_mask(p, in, bits);
+        jot_text_f(p->out, ", ");
+    }
+    if (gathers)
+        jot_print_gather(p, in);
+    else {
+        jot_text_f(p->out, "jot_ldm_");
+        print_kind(p, in);
+        jot_text_f(p->out, "(");
+        lanes_print_place(p, in, 0);
+        jot_text_f(p->out, ", ");
+        jot_print_load_mask(p, in, bits);
+        jot_text_f(p->out, ")");
     }
     if (!zero) {
         jot_text_f(p->out, ", jot_bc_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
@@ -198,10 +222,13 @@ print_plain_load(Printer *p, const Inst *in)
 JOT_FN void
 jot_print_lanes_load(Printer *p, const Inst *in)
 {
+    uint32_t place = jot_print_arg(p, in, 0);
+    bool masked = p->under || conditions_move(p, in);
+    bool gathers = p->moves[place] == MOVES_INDEX || (masked && p->stride[place] != 1);
     if (in->dtype == JOT_BOOL) /* bytes, 0 or 1, as a mask */
         jot_text_f(p->out, "(");
-    if (conditions_move(p, in))
-        print_masked_load(p, in);
+    if (masked || gathers)
+        print_masked_load(p, in, gathers);
     else {
         jot_text_f(p->out, in->narg > 1 ? "(" : "");
         jot_print_conditions(p, in, 1, EACH_LANE);

@@ -45,17 +45,20 @@ mark_linear(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     int64_t stride = 0, step = 0;
-    bool moves = false, any = false;
+    bool moves = false, any = false, index = false;
     for (uint32_t i = 0; i < in->narg; i++) {
         uint32_t arg = p->code->args.v[in->arg + i];
         int64_t k = in->op == C_LIN ? p->code->coefs.v[in->coef + i] : 1;
         any |= p->moves[arg] == MOVES_ANY;
+        index |= p->moves[arg] == MOVES_INDEX
+              || (p->moves[arg] == MOVES_LINEAR && jot_print_is_condition(&p->code->inst.v[arg]));
         moves |= p->moves[arg] != MOVES_NOT;
         if (p->moves[arg] == MOVES_LINEAR)
             any |= !jot_mul_ok(p->stride[arg], k, &step) || !jot_add_ok(stride, step, &stride)
                    || stride > LOOP_FARTHEST || stride < -LOOP_FARTHEST;
     }
-    p->moves[n] = (uint8_t)(any ? MOVES_ANY : moves && stride ? MOVES_LINEAR : MOVES_NOT);
+    p->moves[n] = (uint8_t)(any ? MOVES_ANY : index ? jot_print_index_moves(p, n)
+                            : moves && stride ? MOVES_LINEAR : MOVES_NOT);
     p->stride[n] = stride;
 }
 
@@ -82,7 +85,7 @@ mark_record(Printer *p, uint32_t n)
     switch (in->op) {
     case C_LIN: mark_linear(p, n); return true;
     case C_IDIV: case C_IMOD: case C_IMUL: case C_IMIN: case C_IMAX: case C_CLAMP: case C_INT:
-        p->moves[n] = moves ? MOVES_ANY : MOVES_NOT;
+        p->moves[n] = moves ? jot_print_index_moves(p, n) : MOVES_NOT;
         return true;
     case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: /* of linear forms: linear */
         p->moves[n] = moves;
@@ -98,7 +101,9 @@ mark_record(Printer *p, uint32_t n)
         moves = p->moves[p->code->args.v[in->arg]];
         p->moves[n] = MOVES_VECTOR;
         return in->op == C_SET ? moves == MOVES_VECTOR : moves != MOVES_NOT;
-    case C_IF: return moves == MOVES_NOT; /* asked once for all lanes */
+    case C_IF: /* asked once for all lanes, or of each */
+        p->moves[n] = moves;
+        return moves == MOVES_NOT || p->indexed;
     default: return false;
     }
 }
@@ -110,6 +115,17 @@ mark_block(Printer *p, uint32_t block)
         if ((p->code->inst.v[n].live || p->code->inst.v[n].uses) && !mark_record(p, n))
             return false;
     return true;
+}
+
+/* With indices as vectors, if all of them may be. */
+static bool
+mark_indexed(Printer *p, uint32_t block)
+{
+    p->indexed = p->masks;
+    if (p->indexed && mark_block(p, block) && jot_print_indices_valid(p, block))
+        return true;
+    p->indexed = false;
+    return mark_block(p, block);
 }
 
 /* The vectors of the block have so many lanes; 0: they are scalars again. */
@@ -138,6 +154,8 @@ find_widths(const Printer *p, uint32_t block, int *widest, int *narrowest)
         int own = jot_print_lane_nbytes(in->op == C_STORE ? p->k->bufs.v[in->aux].dtype
                                         : in->dtype);
         int in_memory = memory ? (int)jot_dtype_nbytes((jot_DType)p->k->bufs.v[in->aux].dtype) : 8;
+        if (p->moves[n] == MOVES_INDEX && *widest < 4)
+            *widest = 4;
         if (p->moves[n] != MOVES_VECTOR || (!in->live && !in->uses) || in->op == C_SET)
             continue;
         if (memory && in_memory < *narrowest)
@@ -349,7 +367,7 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     count_steps(p, l);
     p->moves[n] = MOVES_LINEAR;
     p->stride[n] = 1;
-    if (!mark_block(p, n))
+    if (!mark_indexed(p, n))
         return false;
     find_widths(p, n, &widest, &narrowest);
     l->lanes = vector / widest;

@@ -39,17 +39,21 @@ typedef struct {
     bool part;                  /* lanes 0 .. part - 1 of each vector count */
     bool roomy;                 /* ... and the function's own arrays have room for all of them */
     bool masks;                 /* loads under a mask are instructions */
+    bool under;                 /* inside of a condition that differs by lane ... */
+    Name where;                 /* ... its mask, of 32 bits, which leaves no lane beyond `part` */
     bool vectors;               /* there was one */
     uint32_t jam;               /* a loop of which several rows go together (ccode/emit/jam.c) */
     int jam_rows;               /* so many; 0: what they compute once is printed */
     Name jam_name[JAM_ROWS][JAM_NAMES + 1]; /* of its variable and records, in each row */
     uint8_t *moves;             /* per record: MOVES_; NULL: no loop goes in vectors */
     int64_t *stride;            /* ... of MOVES_LINEAR: from lane to lane */
+    int64_t *size;              /* ... how far an index value is from 0, at most */
+    bool indexed;               /* indices of the loop that are not linear are vectors */
 } Printer;
 
 /* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of
- * which the text has the first lane's. */
-enum { MOVES_NOT, MOVES_LINEAR, MOVES_ANY, MOVES_VECTOR };
+ * which the text has the first lane's, a vector (ccode/emit/lanes_index.c) or an array. */
+enum { MOVES_NOT, MOVES_LINEAR, MOVES_INDEX, MOVES_ANY, MOVES_VECTOR };
 
 /* What an expression of a vector is spelled as. */
 typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
@@ -124,6 +128,20 @@ JOT_FN void jot_print_stored(Printer *p, uint32_t n, int dtype); /* n as memory 
 JOT_FN void jot_print_lanes_load(Printer *p, const Inst *in);
 JOT_FN void jot_print_lanes_cell(Printer *p, const Inst *in);
 JOT_FN bool jot_print_lanes_store(Printer *p, const Inst *in);
+/* ... the lanes in which a load reads, a mask of so many bits */
+JOT_FN void jot_print_load_mask(Printer *p, const Inst *in, int bits);
+JOT_FN void jot_print_where(Printer *p, int bits); /* the mask of the condition around */
+/* ccode/emit/lanes_index.c: indices that are vectors. Largest size of an index value, operands'
+ * known: INT64_MAX, there is none. */
+#define INDEX_ITEMS 1024 /* of a group; phases are fewer */
+JOT_FN int64_t jot_print_index_size(const Code *code, const Inst *in, const int64_t *size);
+JOT_FN uint8_t jot_print_index_moves(const Printer *p, uint32_t n); /* MOVES_INDEX, MOVES_ANY */
+JOT_FN bool jot_print_indices_valid(const Printer *p, uint32_t block);
+JOT_FN bool jot_print_gathers(const Printer *p, const Inst *in);
+JOT_FN void jot_print_gather(Printer *p, const Inst *in);
+JOT_FN void jot_print_index_body(Printer *p, uint32_t n);
+JOT_FN void jot_print_index_number(Printer *p, uint32_t n, int dtype);
+JOT_FN void jot_print_index_compare(Printer *p, const Inst *in);
 /* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
 JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);
@@ -166,6 +184,12 @@ JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
  * jotm_expf_x16. */
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
+/* dialect.c: a part of a vector under a mask, and what is gathered, by a target's instruction;
+ * false: there is none; what stands behind it, to '%E', is for other targets. what: 'P' the first n lanes
+ * are loaded, 'Q' stored, 'O' those of a mask are loaded. */
+typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName; /* f32x8: x at 4 */
+JOT_FN bool jot_vector_mask_text(Text *out, const VectorName *v, char what);
+JOT_FN bool jot_vector_gather_text(Text *out, const VectorName *v);
 /* dialect.c: how the row of jot_target_dots is done on this vector, up to what is done without an
  * instruction. */
 JOT_FN void jot_dot_text(Text *out, const char *vector, size_t n, int row);

@@ -25,6 +25,8 @@ lane_loop(Printer *p, int lanes)
 {
     jot_print_f(p, p->loop && p->part ? "\tfor (int l = 0; l < part; l++)\n\t    "
                 : "\tfor (int l = 0; l < %d; l++)\n\t    ", lanes);
+    if (p->under)
+        jot_print_f(p, "if (%n[l]) ", p->where);
 }
 
 /* "float t" or the vector's "jot_f32x8 t", "float t[4]". Arrays are aligned as their lines are: no
@@ -39,6 +41,8 @@ print_declarator(Printer *p, const Inst *in, Name name, bool constant)
     jot_text_f(p->out, "%s", constant ? "const " : "");
     if (p->loop && in->lanes)
         jot_print_lanes_type(p, (uint32_t)(in - p->code->inst.v));
+    else if (p->loop && p->moves[in - p->code->inst.v] == MOVES_INDEX)
+        jot_text_f(p->out, "jot_i32x%d ", p->lanes);
     else if (in->lanes && p->d->vectors)
         jot_text_f(p->out, "jot_%sx%d ", jot_print_short(in->dtype), p->lanes);
     else
@@ -142,7 +146,11 @@ print_variable(Printer *p, uint32_t n)
         p->name[n] = name;
         return;
     }
-    if (in->op == C_PACK) {
+    if (p->loop && p->moves[n] == MOVES_INDEX) {
+        jot_text_f(p->out, " = ");
+        jot_print_index_body(p, n);
+        jot_text_f(p->out, ";\n");
+    } else if (in->op == C_PACK) {
         jot_text_f(p->out, " = {");
         jot_print_list(p, in, 0, ", ", 13, EACH_LANE);
         jot_text_f(p->out, "};\n");
@@ -411,6 +419,32 @@ open_block(Printer *p, uint32_t n)
     jot_text_f(p->out, ") {\n");
 }
 
+/* What differs by lane is asked of all at once, and the block stands there under the answer. */
+static void
+print_under(Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    bool under = p->under;
+    uint32_t mark = p->scope.n;
+    Name outer = p->where, where = jot_print_take(p, "where");
+    jot_print_f(p, "\t{\n\t    const jot_i32x%d %n = ", p->lanes, where);
+    if (under)
+        jot_print_f(p, "%n & ", outer);
+    else if (p->part)
+        jot_text_f(p->out, "jot_first_i32x%d(part) & ", p->lanes);
+    for (int i = 0; i < in->narg; i++) {
+        jot_text_f(p->out, i ? " & " : "");
+        jot_print_index_mask(p, p->code->args.v[in->arg + (uint32_t)i], 32);
+    }
+    jot_text_f(p->out, ";\n");
+    p->under = true;
+    p->where = where;
+    jot_print_braced(p, n);
+    p->under = under;
+    p->where = outer;
+    jot_print_close(p, n, mark);
+}
+
 JOT_FN void
 jot_print_braced(Printer *p, uint32_t block)
 {
@@ -448,6 +482,10 @@ jot_print_block(Printer *p, uint32_t block)
                 break;
             if (in->op == C_FOR && (jot_print_jammed(p, n) || jot_print_vector_loop(p, n)))
                 break;
+            if (in->op == C_IF && p->loop && p->moves[n] != MOVES_NOT) {
+                print_under(p, n);
+                break;
+            }
             mark = p->scope.n;
             open_block(p, n);
             jot_print_braced(p, n);

@@ -8,7 +8,7 @@
  *
  *   requires  a CODE or MAP node       keeps  the user's text, byte for byte
  *
- * Read before: ops/user/code.h, ccode/emit.h. After: ccode/emit/user_quote.c, plan/plan.c. */
+ * Read before: ops/user/code.h, ccode/emit.h. After: ops/user/quote.c, plan/plan.c. */
 #include "ccode/emit.h"
 #include "ops/user/code.h"
 

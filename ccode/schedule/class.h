@@ -34,7 +34,8 @@ JOT_FN int jot_sched_class_of(const SchedClasses *c, bool store, uint32_t what);
 JOT_FN bool jot_sched_of_lists(Sched *s, Kernel *k, int lanes, const SchedLists *lists);
 
 /* Axes of windows whose terms may stand side by side, unrolled inside of the loop along the row
- * (ccode/schedule/taps.c); classes NULL: of all stages. None without memory. */
-JOT_FN uint64_t jot_sched_taps(Kernel *k, const SchedClasses *classes, int class);
+ * (ccode/schedule/taps.c); classes NULL: of all stages; masks: vectors have some. None without
+ * memory. */
+JOT_FN uint64_t jot_sched_taps(Kernel *k, const SchedClasses *classes, int class, bool masks);
 
 #endif

@@ -40,6 +40,7 @@ typedef struct {
     double inside[STAGE_LOOPS + 1][KERNEL_AXES]; /* extent of each axis in loops i and on */
     bool off[PRICE_TOUCHES];    /* sums that are in registers */
     uint64_t taps;              /* axes unrolled inside of the innermost loop, last here */
+    uint64_t beside;            /* of these: what all sums keep, so that terms are shared */
 } Nested;
 
 /* Loops that are unrolled inside of one of lanes, or of what may become vectors, turn around it: no
@@ -69,12 +70,15 @@ nested(const Price *p, const SLoop *loop, int n, Nested *out)
     double left[KERNEL_AXES];
 
     out->n = 0;
-    out->taps = 0;
+    out->taps = out->beside = 0;
     for (int i = 0; i < n; i++)
         if (p->k->axes.v[loop[i].axis].kind != AXIS_LINE)
             out->loop[out->n++] = loop[i];
     price_taps(out);
     n = out->n;
+    for (uint32_t a = 0; a < p->k->axes.n; a++)
+        if (p->k->axes.v[a].kind == AXIS_PLAIN)
+            out->beside |= out->taps & ~p->reduced & (uint64_t)1 << a;
     for (uint32_t a = 0; a < p->k->axes.n; a++)
         left[a] = out->inside[0][a] = (double)p->k->axes.v[a].ext;
     for (int i = 0; i < n; i++) {
@@ -255,7 +259,8 @@ price_work(const Price *p, const Nested *l)
         if (v->op != VAL_EW && v->op != VAL_CALL && v->op != VAL_INDEX)
             continue;
         at = deepest(l, v->free);
-        cycles += 0.5 * jot_cost_value(COST_LOOP, v) * turns(l, at + 1, p->loops[i])
+        cycles += 0.5 * jot_cost_value(COST_LOOP, v)
+                * turns(l, at + 1, p->loops[i] & ~(l->beside & ~v->free))
                 * (at == l->n - 1 ? share : 1);
     }
     for (int i = 0; i < p->n; i++) {
@@ -265,7 +270,7 @@ price_work(const Price *p, const Nested *l)
 
         if (t->sum) /* price_reduce has them */
             continue;
-        cycles += 0.5 * each * turns(l, at + 1, t->loops);
+        cycles += 0.5 * each * turns(l, at + 1, t->loops & ~(l->beside & ~t->axes));
     }
     return cycles + CYCLES_LOOP * turns(l, l->n - 1, all & ~l->taps);
 }

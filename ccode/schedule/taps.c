@@ -17,7 +17,14 @@
  * the axes of a reduction are taps where its conditions speak of nothing but taps and classes:
  * unrolled, they are known.
  *
- *   requires  a kernel with lines (ccode/rewrite/line_buffer.c)       keeps  everything
+ * Where vectors have masks so do few terms that are read at places of their own, as a picture's at
+ * the four corners around a point: a condition is a mask there, whatever it speaks of.
+ *
+ *     i | p q i:1l                                   i i:1l | p:1u q:1u
+ *         acc[i] += x[m[i] + p, q] * w[i]                s = x[m[i], 0] * w[i]; ...
+ *
+ *   requires  a kernel with lines (ccode/rewrite/line_buffer.c), or what is gathered
+ *   keeps     everything
  *
  * Read before: ccode/rewrite/line_buffer.c. After: ccode/schedule/choose.c, which tries them
  * first. */
@@ -30,6 +37,7 @@ typedef struct {
     const Kernel *k;
     uint64_t lines, rests;      /* positions of lines; classes of divided rows */
     uint64_t taps;              /* of the reduction that is looked at */
+    bool masks;                 /* vectors have some: conditions may speak of anything */
     bool reads[KERNEL_VALUES];  /* by the terms of the reduction that is looked at */
 } Taps;
 
@@ -78,6 +86,44 @@ terms_known(Taps *t, uint32_t reduction)
     return true;
 }
 
+/* Is one of the expressions not linear in what the reduction keeps? */
+static bool
+goes_apart(const Kernel *k, uint64_t kept, uint32_t at, int n)
+{
+    bool inside = false, apart = false;
+    for (int i = 0; i < n; i++)
+        for (uint32_t a = 0; a < k->axes.n; a++)
+            if (kept >> a & 1) {
+                (void)jot_ix_coef(k->ix, k->ixs.v[at + (uint32_t)i], (int)a, &inside);
+                apart |= inside;
+            }
+    return apart;
+}
+
+/* Does a term read at a place of its own? No other reduction is among them. */
+static bool
+gathers(Taps *t, uint32_t reduction)
+{
+    const Kernel *k = t->k;
+    uint64_t kept = k->values.v[reduction].free;
+    bool apart = false;
+    if (k->values.v[reduction].ncond)
+        return false; /* loops end where they do not hold any more */
+    memset(t->reads, 0, sizeof t->reads);
+    t->reads[reduction] = true;
+    for (uint32_t i = reduction + 1; i-- > 1;) {
+        const Value *v = &k->values.v[i];
+        if (!t->reads[i])
+            continue;
+        if (v->op == VAL_CALL || v->op == VAL_AT || (v->op == VAL_REDUCE && i != reduction))
+            return false;
+        apart |= v->op == VAL_LOAD && goes_apart(k, kept, v->at, v->nidx);
+        for (int j = 0; j < v->narg; j++)
+            t->reads[k->args.v[v->arg + (uint32_t)j]] = true;
+    }
+    return apart;
+}
+
 /* Few terms, and no question is asked among them that is not about taps and classes alone. */
 static bool
 has_taps(Taps *t, uint32_t reduction)
@@ -87,6 +133,10 @@ has_taps(Taps *t, uint32_t reduction)
     uint64_t rests = v->free & t->rests;
     if (v->narg != 1 || jot_kernel_points(k, v->axes | rests) > LINE_TAPS)
         return false;
+    if (t->masks && gathers(t, reduction))
+        return true;
+    if (!t->lines)
+        return false;
     for (int i = 0; i < v->ncond; i++)
         if (jot_ix_axes(k->ix, k->ixs.v[v->at + v->nidx + (uint32_t)i]) & ~(v->axes | t->rests))
             return false;
@@ -94,18 +144,19 @@ has_taps(Taps *t, uint32_t reduction)
 }
 
 JOT_FN uint64_t
-jot_sched_taps(Kernel *k, const SchedClasses *classes, int class)
+jot_sched_taps(Kernel *k, const SchedClasses *classes, int class, bool masks)
 {
     Taps *t = jot_mem_new(k->mem, 1, sizeof *t);
     uint64_t taps = 0, other = 0;
     if (!t)
         return 0;
     t->k = k;
+    t->masks = masks;
     t->lines = jot_kernel_axes_kind(k, AXIS_LINE);
     t->rests = jot_kernel_axes_kind(k, AXIS_REST);
     for (uint32_t i = 0; i < k->stores.n; i++)
         other |= k->stores.v[i].free;
-    for (uint32_t i = 1; t->lines && i < k->values.n; i++) {
+    for (uint32_t i = 1; (t->lines || masks) && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         if (v->op != VAL_REDUCE || (classes && classes->value[i] != class) || (v->free & t->lines))
             continue;

@@ -48,15 +48,19 @@ jot_touch_order(Touch *t, int naxes)
 JOT_FN double
 jot_touch_lines(const Touch *t, const double *steps, double size)
 {
-    double run = t->nbytes, runs = 1;
+    double run = t->nbytes, runs = 1, mapped = 1, places;
 
     for (int i = 0; i < t->nby; i++) {
         double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
-        if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
+        if (t->mapped >> t->by[i] & 1)
+            mapped *= ext;
+        else if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
             run += moved * (ext - 1);
         else if (ext > 1)
             runs *= ext;
     }
+    places = t->places * (t->run < size ? t->run / size : 1);
+    runs *= mapped < places ? mapped : places > 1 ? places : 1;
     return runs * (run > size ? run / size : 1);
 }
 
@@ -87,6 +91,26 @@ close_touch(Price *p, Touch *t)
     p->n++;
 }
 
+/* However many steps: not more than the array has. */
+static void
+touch_places(const Kernel *k, uint32_t buf, uint32_t at, Touch *t)
+{
+    const KBuf *b = &k->bufs.v[buf];
+
+    t->places = 1;
+    t->run = t->nbytes;
+    for (int d = 0; d < b->rank; d++) {
+        uint64_t axes = jot_ix_mapped(k->ix, k->ixs.v[at + (uint32_t)d]);
+        double pitch = jot_layout_pitch(b->layout, d) * t->nbytes;
+
+        t->mapped |= axes;
+        if (axes) {
+            t->run = t->places > 1 && t->run < pitch ? t->run : pitch;
+            t->places *= (double)b->ext[d];
+        }
+    }
+}
+
 static void
 add_touch(Price *p, uint32_t buf, uint32_t at, uint64_t loops, int times, bool store)
 {
@@ -96,6 +120,7 @@ add_touch(Price *p, uint32_t buf, uint32_t at, uint64_t loops, int times, bool s
         return;
     t->store = store;
     jot_kernel_bytes(p->k, buf, at, t->moved, &t->far);
+    touch_places(p->k, buf, at, t);
     close_touch(p, t);
 }
 
@@ -210,6 +235,8 @@ jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classe
     p->classes = classes;
     p->class = class;
     p->shared = ~(uint64_t)0;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        p->reduced |= k->values.v[i].op == VAL_REDUCE ? k->values.v[i].axes : 0;
     p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
     p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
     p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);

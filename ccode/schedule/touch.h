@@ -14,6 +14,8 @@ typedef struct {
     uint8_t by[SCHED_AXES];     /* the axes that move it, the nearest first */
     int nby;
     uint64_t loops, axes;       /* of the loops that it is in; that move it */
+    uint64_t mapped;            /* ... by an element of a map */
+    double places, run;         /* that maps can name; bytes from one to the next */
     uint32_t buf;
     int nbytes, times;          /* of an element; nests that it is in */
     bool store, far;            /* some axis moves it in no simple way */
@@ -40,6 +42,7 @@ struct Price {
     Touch touch[PRICE_TOUCHES];
     int n;
     uint64_t shared;            /* axes that every stage keeps */
+    uint64_t reduced;           /* axes that something is reduced over */
 };
 
 #endif

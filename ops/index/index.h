@@ -98,6 +98,8 @@ JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
 /* By how much a step of axis moves it, up or down, on average: i/4 by a quarter; what is loaded at
  * i by a line of the cache. *far (NULL: not asked): it is not by as much at each step. */
 JOT_FN double jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far);
+/* Axes that move it by an element of a map. */
+JOT_FN uint64_t jot_ix_mapped(const IxPool *pool, Ix ix);
 /* ... within panels: what is divided by as many or more does not move. */
 JOT_FN double jot_ix_moved_in(const IxPool *pool, Ix ix, int axis, int64_t panel, bool *far);
 /* Is it a sum of axes times constants? */

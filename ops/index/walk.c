@@ -90,6 +90,22 @@ jot_ix_moved_in(const IxPool *pool, Ix ix, int axis, int64_t panel, bool *far)
     return sum < 0 ? -sum : sum;
 }
 
+JOT_FN uint64_t
+jot_ix_mapped(const IxPool *pool, Ix ix)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+    uint64_t axes = 0;
+
+    t = jot_ix_linear(pool, ix, &c, &n, &tmp);
+    for (i = 0; i < n; i++)
+        if (pool->recs.v[t[i].atom].op == IX_LOAD)
+            axes |= pool->recs.v[t[i].atom].axes;
+    return axes;
+}
+
 static bool
 ix_term_range(const IxPool *pool, const IxTerm *t, const Space *space, int64_t *lo, int64_t *hi)
 {

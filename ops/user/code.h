@@ -130,7 +130,7 @@ JOT_FN bool jot_code_map_name(jot_Ctx *ctx, NodeId map_node, Text *out);
  * may bring its own. `function` stands before it: "static ", or what a device wants. It takes and
  * gives single elements (f16, bf16: as float; bool: as 0 or 1). */
 JOT_FN bool jot_code_map_text(jot_Ctx *ctx, NodeId map_node, const char *function, Text *out);
-/* ccode/emit/user_quote.c. text was refused with these messages: append the first line of the
+/* ops/user/quote.c. text was refused with these messages: append the first line of the
  * user's that they are about, with its operator's name, and a newline; nothing where they are about
  * ours. */
 JOT_FN void jot_code_quote(const char *text, size_t nbytes, const char *messages, Text *out);

@@ -1,4 +1,4 @@
-/* ccode/emit/user_quote.c - the user's line that a compiler's message is about.
+/* ops/user/quote.c - the user's line that a compiler's message is about.
  *
  *     text      ... #line 1 "scale rows"
  *               for (jot_i64 i = lo; i < hi; i++)
