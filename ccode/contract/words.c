@@ -101,20 +101,23 @@ words_layout(const Layout *l, int dim, int parts, Layout *to)
 {
     LayoutPart part[LAYOUT_PARTS];
     int64_t ext[JOT_MAX_RANK];
-    int n = l->n;
+    int n = l->n, m = n;
+    while (n > 1 && l->size[n - 1] == 1 && l->first[n - 1])
+        n--; /* of one position, wherever it stands */
     if (!n || l->part[n - 1].dim != dim || l->size[n - 1] % parts || l->halo_lo[dim]
         || l->halo_hi[dim] || l->pad[dim] > 1)
         return false;
     for (int d = 0; d < l->rank; d++)
         ext[d] = d == dim ? l->ext[d] / parts : l->ext[d];
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < m; i++) {
         part[i] = l->part[i];
         if (i < n - 1 && part[i].dim == dim && part[i].step % parts)
             return false;
         part[i].step = part[i].dim == dim && i < n - 1 ? part[i].step / parts : part[i].step;
     }
-    n -= l->size[n - 1] == parts && !l->first[n - 1];
-    return jot_layout_make(to, l->rank, ext, n, part, l->halo_lo, l->halo_hi, l->pad);
+    if (l->size[n - 1] == parts && !l->first[n - 1])
+        part[n - 1] = part[--m];
+    return jot_layout_make(to, l->rank, ext, m, part, l->halo_lo, l->halo_hi, l->pad);
 }
 
 /* Nobody else reads the buffer. */

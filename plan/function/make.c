@@ -360,6 +360,7 @@ make_plan(FuncMake *m, const char *dialect)
         return jot_fail_memory(ctx, m->op);
     f->plan->dialect = dialect;
     f->plan->exact = true; /* its shapes stay */
+    m->s.fixed = true;
     jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))
         return false;
