@@ -495,6 +495,15 @@ jot_bits_first(uint64_t bits)
     return n;
 }
 
+JOT_FN uint32_t
+jot_find_u32(const uint32_t *v, uint32_t n, uint32_t what)
+{
+    for (uint32_t i = 0; i < n; i++)
+        if (v[i] == what)
+            return i + 1;
+    return 0;
+}
+
 /* ---- sorting ------------------------------------------------------------------------------ */
 
 static bool

@@ -151,6 +151,8 @@ JOT_FN bool jot_str_eq(const char *a, const char *b);
 JOT_FN uint64_t jot_str_seed(const char *word); /* 12 of "random:12" */
 JOT_FN uint64_t jot_hash(uint64_t seed, const void *p, size_t nbytes);
 JOT_FN uint64_t jot_hash_u64(uint64_t seed, uint64_t value);
+/* The place of a number among n, from 1 on; 0: it is not among them. */
+JOT_FN uint32_t jot_find_u32(const uint32_t *v, uint32_t n, uint32_t what);
 JOT_FN int jot_bits_count(uint64_t bits);
 JOT_FN int jot_bits_first(uint64_t bits); /* index of the lowest 1, -1 for none */
 

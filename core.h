@@ -493,9 +493,8 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
  * Assignments that jot_compile would take are saved as the graph's updates, and go on waiting here;
  * where there are none, what is pending runs. The old file of that name is there until the new one
  * is whole.
- * Refused (JOT_EUSE), by name: branches and loops (jot_cond, jot_while, jot_for: jot_export writes
- * them), code that calls a function of the program's (jot_Code.host without a source), what
- * jot_compile refuses, and beside updates a parameter that was set, or begun by
+ * Refused (JOT_EUSE), by name: code that calls a function of the program's (jot_Code.host without
+ * a source), what jot_compile refuses, and beside updates a parameter that was set, or begun by
  * jot_param_of, and has not run. Gradients of one's own are saved as values: a gradient through
  * them is refused (JOT_EGRAD) when the graph was loaded. JOT_EIO. Hosted builds, without
  * JOT_NO_IO. */

@@ -18,7 +18,7 @@ typedef void KernelFn(void *const *buf, const int64_t *ints, const jot_Scalar *s
 
 typedef struct {
     const char *name;      /* the function to look up */
-    KernelFn *fn;          /* out; on a device: jot_device_fn, and `kernel` is set */
+    KernelFn *fn;          /* out; on a device: jot_plan_no_fn, and `kernel` is set */
     const char *text;      /* its definition within the text, the key of `recall`; NULL: it is not
                               cached on its own */
     size_t group_nbytes;   /* on a device: memory that launches give to a group, at most */

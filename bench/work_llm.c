@@ -1,6 +1,7 @@
 /* bench/work_llm.c - language models of Llama's kind: products by weights of few bits, llm_q8_0_1 of
  * one row, and models of 15 and 110 million weights, one token at place 100 of a conversation or 128
- * tokens of a prompt. Weights are zeros: what they are does not matter to time. */
+ * tokens of a prompt. Weights are zeros: what they are does not matter to time. What meets weights
+ * of few bits is rounded to 8, as ggml does. */
 #include <string.h>
 #include "bench/work.h"
 #include "examples/llama/llama.h"
@@ -33,7 +34,7 @@ product(Bench *b, jot_Var *out)
     if (of != b->work || c != b->c)
         w = weight(b->c, a[2], a[1], (jot_DType)a[4], (LlamaForm)a[3]);
     of = b->work, c = b->c;
-    out[0] = llama_times(x, w);
+    out[0] = llama_times(x, w, true);
     return 1;
 }
 
@@ -49,7 +50,7 @@ model_open(Llama *m, Bench *b)
     jot_DType t = (jot_DType)a[4];
     LlamaForm f = (LlamaForm)a[3];
 
-    *m = (Llama){.c = b->c, .of = sizes[a[0]]};
+    *m = (Llama){.c = b->c, .of = sizes[a[0]], .rounded = true};
     int64_t d = m->of.dim, h = m->of.hidden;
     m->table = m->out = weight(b->c, m->of.vocab, d, t, f);
     m->norm = jot_param(b->c, JOT_F32, JOT_SHAPE(d), NULL);

@@ -22,7 +22,7 @@ enum { ROWS = 16, TRAIN_ROWS = 16, TRAIN_LENGTH = 64 };
 
 typedef struct {
     const char *model, *words, *train, *prompt[ROWS];
-    int rows, tokens, room, piece, window, steps, layers, quick;
+    int rows, tokens, room, piece, window, exact, steps, layers, quick;
     LlamaDraw draw;
 } Options;
 
@@ -205,6 +205,7 @@ speak(Llama *m, const LlamaWords *w, const Options *o)
     while (room % wide)
         wide--;
     s.wide = (int)wide;
+    m->rounded = !o->exact;
     bool ok = llama_room(m, rows, room, JOT_F32) && talk_begin(&s, o);
     if (ok) {
         s.step = talk_compile(&s, 1, true);
@@ -317,6 +318,7 @@ usage(const char *program)
 {
     fprintf(stderr, "usage: %s [--model FILE] [--words FILE] [--prompt TEXT]... [--tokens N]\n"
             "    [--temperature X] [--top-k N] [--top-p X] [--seed N] [--room N] [--window]\n"
+            "    [--exact]   (what meets weights of few bits is not rounded to 8)\n"
             "    [--train TEXTFILE] [--steps N] [--layers 2..6] [--quick]\n", program);
     return false;
 }
@@ -326,8 +328,8 @@ options(Options *o, int argc, char **argv)
 {
     for (int k = 1; k < argc; k++) {
         const char *name = argv[k], *value = k + 1 < argc ? argv[k + 1] : "";
-        if (!strcmp(name, "--window") || !strcmp(name, "--quick")) {
-            *(name[2] == 'w' ? &o->window : &o->quick) = 1;
+        if (!strcmp(name, "--window") || !strcmp(name, "--quick") || !strcmp(name, "--exact")) {
+            *(name[2] == 'w' ? &o->window : name[2] == 'e' ? &o->exact : &o->quick) = 1;
             continue;
         }
         if (!*value)

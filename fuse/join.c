@@ -105,31 +105,24 @@ typedef struct { uint32_t nest[JOIN_RISES], height[JOIN_RISES], n; int left; } R
 static uint32_t
 rise_height(const Nests *j, const Rise *r, uint32_t nest)
 {
-    uint32_t k;
+    uint32_t at = jot_find_u32(r->nest, r->n, nest);
 
-    for (k = 0; k < r->n; k++)
-        if (r->nest[k] == nest)
-            return r->height[k];
-    return j->nest[nest].height;
+    return at ? r->height[at - 1] : j->nest[nest].height;
 }
 
 /* `nest` must stand above `height`. False: it is one of the two, or too much rises. */
 static bool
 rise_above(Nests *j, Rise *r, const NestPair *p, uint32_t nest, uint32_t height)
 {
-    uint32_t k;
+    uint32_t at = jot_find_u32(r->nest, r->n, nest);
 
     if (rise_height(j, r, nest) > height)
         return true;
-    if (nest == p->a || nest == p->b)
+    if (nest == p->a || nest == p->b || (!at && r->n == JOIN_RISES))
         return false;
-    for (k = 0; k < r->n && r->nest[k] != nest; k++)
-        ;
-    if (k == JOIN_RISES)
-        return false;
-    r->nest[k] = nest;
-    r->height[k] = height + 1;
-    r->n += k == r->n;
+    at = at ? at - 1 : r->n++;
+    r->nest[at] = nest;
+    r->height[at] = height + 1;
     return true;
 }
 

@@ -27,10 +27,10 @@ enum {
 /* ---- groups ------------------------------------------------------------------------------- */
 
 JOT_FN uint32_t
-jot_fuse_find(Fuser *f, uint32_t v)
+jot_fuse_root(uint32_t *par, uint32_t v)
 {
-    while (f->par[v] != v)
-        v = f->par[v] = f->par[f->par[v]];
+    while (par[v] != v)
+        v = par[v] = par[par[v]];
     return v;
 }
 

@@ -18,14 +18,6 @@
 
 enum { MOVE_NEEDS = 64 }; /* broadcasts that one node may be moved past */
 
-static uint32_t
-move_find(Fuser *f, uint32_t i)
-{
-    while (f->moved_par[i] != i)
-        i = f->moved_par[i] = f->moved_par[f->moved_par[i]];
-    return i;
-}
-
 static void
 move_direct(Fuser *f, uint32_t i)
 {
@@ -109,20 +101,20 @@ move_may(Fuser *f, uint32_t e)
     for (k = f->need[e]; k; k = f->needs.v[k].next)
         if (f->needs.v[k].feed && !move_widens(f, e))
             return false;
-    return f->moved_n[move_find(f, e)] < FUSE_MOVED;
+    return f->moved_n[jot_fuse_root(f->moved_par, e)] < FUSE_MOVED;
 }
 
 /* e moves: its inputs are read through the same broadcasts. */
 static bool
 move_node(Fuser *f, uint32_t e)
 {
-    uint32_t k, j, root = move_find(f, e);
+    uint32_t k, j, root = jot_fuse_root(f->moved_par, e);
 
     f->bits[e] |= FN_MOVED;
     f->nvirtual += f->nneed[e];
     f->moved_n[root] += jot_fuse_weight(f->node[e]);
     for (j = f->in0[e]; j < f->in0[e + 1]; j++) {
-        uint32_t i = f->in[j], other = move_find(f, i);
+        uint32_t i = f->in[j], other = jot_fuse_root(f->moved_par, i);
 
         if (jot_fuse_is_elementwise(f->node[i]) && other != root) {
             f->moved_par[other] = root;

@@ -27,28 +27,21 @@ typedef struct {
 static uint32_t
 shift_level(const Fuser *f, const Shift *s, uint32_t group)
 {
-    uint32_t k;
+    uint32_t at = jot_find_u32(s->group, s->n, group);
 
-    for (k = 0; k < s->n; k++)
-        if (s->group[k] == group)
-            return s->level[k];
-    return f->level[group];
+    return at ? s->level[at - 1] : f->level[group];
 }
 
 static bool
 shift_note(Shift *s, uint32_t group, uint32_t level)
 {
-    uint32_t k;
+    uint32_t at = jot_find_u32(s->group, s->n, group);
 
-    for (k = 0; k < s->n; k++)
-        if (s->group[k] == group) {
-            s->level[k] = level;
-            return true;
-        }
-    if (s->n == SHIFT_GROUPS)
+    if (!at && s->n == SHIFT_GROUPS)
         return false;
-    s->group[s->n] = group;
-    s->level[s->n++] = level;
+    at = at ? at - 1 : s->n++;
+    s->group[at] = group;
+    s->level[at] = level;
     return true;
 }
 
@@ -173,14 +166,13 @@ shift_ok(Fuser *f, const Shift *s)
         for (side = 0; side < 2; side++) {
             uint32_t g = side ? s->b[k] : s->a[k];
 
-            for (j = 0; j < n && part[j] != g; j++)
-                ;
-            if (j == n) {
+            j = jot_find_u32(part, n, g);
+            if (!j) {
                 part[n] = g;
                 of[n] = n;
-                n++;
+                j = ++n;
             }
-            at[side] = of[j];
+            at[side] = of[j - 1];
         }
         for (j = 0; j < n; j++)
             if (of[j] == at[1])

@@ -138,7 +138,8 @@ JOT_FN bool jot_fuse_uneven(const Fuser *f, uint32_t i, bool conditions);
 JOT_FN bool jot_fuse_clones(Fuser *f); /* FN_CLONE, FN_WORK, by the placing so far */
 JOT_FN bool jot_fuse_split(Fuser *f); /* did any scatter leave its group? */
 JOT_FN bool jot_fuse_join(Fuser *f); /* fuse/join.c: groups to nests */
-JOT_FN uint32_t jot_fuse_find(Fuser *f, uint32_t v);
+JOT_FN uint32_t jot_fuse_root(uint32_t *par, uint32_t v);
+#define jot_fuse_find(f, v) jot_fuse_root((f)->par, v)
 JOT_FN bool jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why);
 JOT_FN void jot_fuse_union(Fuser *f, uint32_t a, uint32_t b);
 JOT_FN void jot_fuse_alone(Fuser *f, uint32_t v); /* v is a group, on whatever level it has */

@@ -405,6 +405,8 @@ JOT_FN NodeId jot_node_of(jot_Var v, const char *op, const char *arg);
 /* ... of a handle that must belong to ctx; of list.v[k], which messages call arg[k]. */
 JOT_FN NodeId jot_node_in(jot_Ctx *ctx, jot_Var v, const char *op, const char *arg);
 JOT_FN NodeId jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg);
+JOT_FN bool jot_nodes_of(jot_Ctx *ctx, jot_Vars list, const char *op, const char *arg,
+                         NodeId *out); /* ... all of them */
 JOT_FN jot_Var jot_var_outside(jot_Ctx *ctx, NodeId id); /* as jot_var_of, but outside all scopes */
 #define JOT_POISON(c) ((jot_Var){(c), 0, 0})
 

@@ -55,9 +55,8 @@ reindex_implied(jot_Ctx *ctx, const Reindexing *w, Ix cond)
     Ix a = pool->recs.v[cond].a;
     int k;
 
-    for (k = 0; k < w->map.ncond; k++)
-        if (w->map.cond[k] == cond)
-            return true;
+    if (jot_find_u32(w->map.cond, (uint32_t)w->map.ncond, cond))
+        return true;
     if (pool->recs.v[cond].op != IX_GE0)
         return false;
     for (k = 0; k < w->map.nindex; k++) {

@@ -203,6 +203,17 @@ jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, const char *arg)
     return jot_node_in(ctx, list.v[k], op, name);
 }
 
+JOT_FN bool
+jot_nodes_of(jot_Ctx *ctx, jot_Vars list, const char *op, const char *arg, NodeId *out)
+{
+    int k;
+
+    for (k = 0; k < list.n; k++)
+        if (!(out[k] = jot_node_at(ctx, list, k, op, arg)))
+            return false;
+    return true;
+}
+
 /* ---- scopes ------------------------------------------------------------------------------- */
 
 void

@@ -212,16 +212,14 @@ bool
 jot_print_graph(jot_Ctx *ctx, jot_Vars vars)
 {
     NodeList roots = {0, 0, NULL}, order = {0, 0, NULL};
-    bool ok = true;
-    int k;
+    bool ok;
 
     if (!ctx || !ctx->mem.hooks.log)
         return ctx != NULL;
     if (vars.n > 0 && !jot_vec_reserve(&ctx->mem, roots, (uint32_t)vars.n))
         return jot_fail_memory(ctx, "print_graph");
-    for (k = 0; ok && k < vars.n; k++)
-        ok = (roots.v[roots.n++] = jot_node_at(ctx, vars, k, "print_graph", "vars")) != 0;
-    ok = ok && jot_graph_order(ctx, roots.v, roots.n, false, &order) && print_order(ctx, &order);
+    roots.n = vars.n > 0 ? (uint32_t)vars.n : 0;
+    ok = jot_nodes_of(ctx, vars, "print_graph", "vars", roots.v) && jot_graph_order(ctx, roots.v, roots.n, false, &order) && print_order(ctx, &order);
     jot_list_free(ctx, &order);
     jot_list_free(ctx, &roots);
     return ok;

@@ -44,12 +44,12 @@ donate_state(const Make *m, uint32_t pos, uint32_t *leaf)
     if (ctx->config.check) /* what fails when all has run leaves every state as it was */
         return false;
     for (i = 0; i + 1 < m->s->updates.n; i += 2)
-        if (donate_at(m, jot_plan_real(ctx, m->s->updates.v[i + 1]), &at) && at == pos)
+        if (donate_at(m, jot_build_real(ctx, m->s->updates.v[i + 1]), &at) && at == pos)
             return donate_at(m, m->s->updates.v[i], leaf);
     for (i = 0; i < ctx->undo.n; i++) {
         NodeId now = jot_undo_now(ctx, i);
 
-        if (now && donate_at(m, jot_plan_real(ctx, now), &at) && at == pos)
+        if (now && donate_at(m, jot_build_real(ctx, now), &at) && at == pos)
             return donate_at(m, ctx->undo.v[i].old, leaf)
                 && jot_node(ctx, ctx->undo.v[i].old)->kind == NODE_LEAF;
     }
@@ -148,12 +148,9 @@ jot_donate_wishes(Make *m, uint32_t group)
 static uint32_t
 donate_buf(const Make *m, const BuildArgs *args, uint32_t pos)
 {
-    uint32_t b;
+    uint32_t most = args->bufs.n < 255 ? args->bufs.n : 255;
 
-    for (b = 1; b <= args->bufs.n && b < 256; b++)
-        if (args->bufs.v[b - 1] == m->s->list.v[pos])
-            return b;
-    return 0;
+    return jot_find_u32(args->bufs.v, most, m->s->list.v[pos]);
 }
 
 JOT_FN void

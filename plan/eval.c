@@ -21,17 +21,14 @@ bool
 jot_run(jot_Ctx *ctx, jot_Vars vars)
 {
     NodeId *id;
-    bool ok = true;
-    int i;
+    bool ok;
 
     if (!ctx || vars.n < 0)
         return false;
     id = jot_mem_new(&ctx->mem, (size_t)vars.n, sizeof *id);
     if (!id)
         return jot_fail_memory(ctx, "run");
-    for (i = 0; ok && i < vars.n; i++)
-        ok = (id[i] = jot_node_at(ctx, vars, i, "run", "vars")) != 0;
-    ok = ok && eval_nodes(ctx, id, (uint32_t)vars.n, false);
+    ok = jot_nodes_of(ctx, vars, "run", "vars", id) && eval_nodes(ctx, id, (uint32_t)vars.n, false);
     jot_mem_free(&ctx->mem, id, (size_t)vars.n * sizeof *id);
     return ok;
 }

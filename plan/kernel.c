@@ -12,6 +12,14 @@
  * Read before: plan/text.c, plan/parts.h. After: plan/user.c, plan/compile.c. */
 #include "plan/parts.h"
 
+JOT_FN void
+jot_plan_no_fn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
+               int64_t phase, int64_t lo, int64_t hi)
+{
+    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, (void)hi;
+    JOT_ASSERT(false, "a device's kernel is launched, a branch or loop run; neither is called");
+}
+
 /* ---- variables ---------------------------------------------------------------------------- */
 
 JOT_FN void

@@ -207,7 +207,6 @@ JOT_FN void jot_func_end(Func *f);
 
 /* plan.c */
 JOT_FN bool jot_plan_cache_open(jot_Ctx *ctx);
-JOT_FN NodeId jot_plan_real(jot_Ctx *ctx, NodeId id); /* what an ALIAS without data stands for */
 /* Fills in roots, list and asked for what is wanted. */
 JOT_FN bool jot_plan_select(jot_Ctx *ctx, Selection *s);
 JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
@@ -313,6 +312,8 @@ typedef struct {
 } PlanBuilt;
 
 /* plan/kernel.c: the steps of a plan, with their text. */
+/* A mark, never called: the function of what a device launches, of branches and of loops. */
+JOT_FN KernelFn jot_plan_no_fn;
 typedef struct { PlanModule *module; Text text; } PlanUnit;
 typedef struct {
     jot_Ctx *ctx;

@@ -91,14 +91,6 @@ plan_dump_graph(jot_Ctx *ctx, const Selection *s)
 
 /* ---- selection ---------------------------------------------------------------------------- */
 
-JOT_FN NodeId
-jot_plan_real(jot_Ctx *ctx, NodeId id)
-{
-    while (jot_node(ctx, id)->kind == NODE_ALIAS && !jot_node(ctx, id)->data)
-        id = jot_node(ctx, id)->input[0];
-    return id;
-}
-
 /* Mark what handles name: with a walk of nothing, whose number no node has yet. */
 static bool
 plan_mark_bound(jot_Ctx *ctx)
@@ -163,7 +155,7 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
     bool ok = true;
 
     for (i = 0; ok && i < s->wanted.n; i++) {
-        NodeId id = jot_plan_real(ctx, s->wanted.v[i]);
+        NodeId id = jot_build_real(ctx, s->wanted.v[i]);
 
         if (!jot_node(ctx, id)->data)
             ok = jot_vec_add(ctx, real, id, "run");
@@ -388,7 +380,7 @@ plan_hand_over(jot_Ctx *ctx, Selection *s, Buffer **out)
         out[i] = NULL;
     }
     for (i = 0; i < s->wanted.n; i++) {
-        Buffer *data = jot_node(ctx, jot_plan_real(ctx, s->wanted.v[i]))->data;
+        Buffer *data = jot_node(ctx, jot_build_real(ctx, s->wanted.v[i]))->data;
 
         if (jot_node(ctx, s->wanted.v[i])->data)
             continue;

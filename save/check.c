@@ -82,18 +82,9 @@ static bool
 fits_whole(Loading *l, const NodeSpec *s)
 {
     const Node *y = fits_input(l, s, 0);
-    uint64_t seen = 0;
-    int64_t value;
-    int k, axis;
 
-    for (k = 0; k < s->nindex; k++) {
-        if (s->ext[k] == 1 && jot_ix_is_const(&l->ctx->ix, s->index[k], &value) && !value)
-            continue;
-        if (!jot_ix_is_axis(&l->ctx->ix, s->index[k], &axis) || seen >> axis & 1
-            || y->ext[axis] != s->ext[k])
-            return jot_load_bad(l, "a variance is not over whole dimensions");
-        seen |= (uint64_t)1 << axis;
-    }
+    if (!jot_ix_whole(&l->ctx->ix, s->nindex, s->index, s->ext, y->ext))
+        return jot_load_bad(l, "a variance is not over whole dimensions");
     return !s->ncond || jot_load_bad(l, "a variance has conditions");
 }
 

@@ -13,14 +13,17 @@ jot_load_bad(Loading *l, const char *format, ...)
     char text[600];
     Text t = {NULL, text, 0, sizeof text};
     va_list args;
+    int k;
 
     if (l->ctx->mem.failed)
         return jot_fail_memory(l->ctx, "load");
+    for (k = 0; k < l->depth; k++)
+        jot_text_f(&t, "node %u: ", l->within[k]);
+    if (l->list.at < l->list.n)
+        jot_text_f(&t, "node %u: ", l->list.at);
     va_start(args, format);
     jot_text_v(&t, format, args);
     va_end(args);
-    if (l->at < l->n)
-        return jot_fail(l->ctx, JOT_EIO, "load: %s: node %u: %s", l->file, l->at, text);
     return jot_fail(l->ctx, JOT_EIO, "load: %s: %s", l->file, text);
 }
 

@@ -175,7 +175,7 @@ loadfile_name(const Loading *l, LoadRoom *room, uint32_t node, const char *kind,
 {
     char numbered[32];
     Text t = {NULL, numbered, 0, sizeof numbered};
-    const char *name = l->name[node];
+    const char *name = l->list.name[node];
     char *copy;
 
     jot_text_f(&t, "%s%u", kind, k);
@@ -201,7 +201,7 @@ loadfile_handles(Loading *l, LoadRoom *room, const uint32_t *number, uint32_t n,
         if (!v)
             continue;
         name[k] = is;
-        v[k] = number ? jot_var_outside(l->ctx, l->id[number[k]]) : l->params.v[k];
+        v[k] = number ? jot_var_outside(l->ctx, l->list.id[number[k]]) : l->params.v[k];
     }
     *vars = jot_vars((int)n, v);
     *names = jot_strs((int)n, name);
@@ -212,7 +212,7 @@ static jot_Var
 loadfile_tensor(const Loading *l, uint32_t node, bool *param)
 {
     *param = l->param[node] > 0;
-    return *param ? l->params.v[l->param[node] - 1] : jot_var_outside(l->ctx, l->id[node]);
+    return *param ? l->params.v[l->param[node] - 1] : jot_var_outside(l->ctx, l->list.id[node]);
 }
 
 /* room->p NULL: only how much it is. */
@@ -278,7 +278,7 @@ loadfile_assign(Loading *l, const jot_Saved *out)
 
     for (k = 0; ok && k < n; k++) {
         v[k] = out->params.v[l->old[k]];
-        v[n + k] = jot_var_outside(l->ctx, l->id[l->value[k]]);
+        v[n + k] = jot_var_outside(l->ctx, l->list.id[l->value[k]]);
         ok = v[n + k].slot != 0;
     }
     ok = ok && jot_assign_all(jot_vars((int)n, v), jot_vars((int)n, v + n));

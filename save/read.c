@@ -10,6 +10,7 @@
  * Read before: save/save.h, save/write.c. After: save/check.c, save/read_code.c, save/file.c. */
 #include "save/save.h"
 #if !defined JOT_NO_HOST && defined JOT_CJSON
+#include "ops/flow/flow.h"
 #include "ops/rewrite/stack.h"
 #include "layer.h"
 #include <string.h>
@@ -19,9 +20,8 @@ enum { LOADING_ROOM = 8 << 20, LOADING_NAME = sizeof((jot_Named *)0)->name };
 
 /* ---- a node's words ----------------------------------------------------------------------- */
 
-/* Numbers of nodes before `below`. */
-static bool
-loading_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below, uint32_t *to)
+JOT_FN bool
+jot_load_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below, uint32_t *to)
 {
     const cJSON *item;
     int64_t v;
@@ -46,10 +46,10 @@ loading_inputs(Loading *l, LoadNode *n)
 
     if (count > UINT8_MAX)
         return jot_load_bad(l, "it reads %u nodes; %d are taken", count, UINT8_MAX);
-    if (!loading_numbers(l, n->word[SAVE_IN], "in", l->at, number))
+    if (!jot_load_numbers(l, n->word[SAVE_IN], "in", l->list.at, number))
         return false;
     for (k = 0; k < count; k++)
-        n->input[k] = l->id[number[k]];
+        n->input[k] = l->list.id[number[k]];
     n->spec.ninputs = (int)count;
     n->spec.input = n->input;
     return true;
@@ -230,6 +230,10 @@ loading_code(Loading *l, LoadNode *n)
 {
     int64_t kept = -1;
 
+    if (n->word[SAVE_FLOW]) {
+        n->spec.code = jot_load_flow(l, n->word[SAVE_FLOW], &n->spec);
+        return n->spec.code != NULL;
+    }
     if (!l->code && n->spec.kind != NODE_CUSTOM)
         return jot_load_bad(l, "it has C code, which would be run; jot_load takes such with "
                             "JOT_LOAD_CODE, of files from whom you would run programs");
@@ -264,6 +268,14 @@ loading_special(Loading *l, LoadNode *n)
 
 /* ---- nodes -------------------------------------------------------------------------------- */
 
+/* Has it elements, state or chance, which a body has not? */
+static bool
+loading_outside(const LoadNode *n)
+{
+    return n->kind->kind == NODE_RANDOM || n->word[SAVE_STATE]
+        || (n->kind->kind == NODE_LEAF && !jot_str_eq(n->kind->name, "hole"));
+}
+
 /* Which kind it is, and that it has the words of one. */
 static bool
 loading_kind(Loading *l, const cJSON *item, LoadNode *n)
@@ -285,6 +297,9 @@ loading_kind(Loading *l, const cJSON *item, LoadNode *n)
         if (!n->word[k] && n->kind->must >> k & 1)
             return jot_load_bad(l, "%s lacks the field \"%s\"", op, jot_save_words[k]);
     }
+    if (loading_outside(n) ? l->depth > 0 : !l->depth && jot_str_eq(op, "hole"))
+        return jot_load_bad(l, "%s is %s of a branch or loop", op, l->depth ? "within a body"
+                            : "outside the bodies");
     n->spec.kind = (NodeKind)n->kind->kind;
     while (n->spec.kind == NODE_EW && !jot_str_eq(jot_ew_info[n->spec.op].name, op))
         n->spec.op++;
@@ -305,16 +320,21 @@ static NodeId
 loading_leaf(Loading *l, LoadNode *n, const char *tensor)
 {
     bool param = n->word[SAVE_STATE] || n->kind->name[0] == 'p';
-    jot_Var v = l->leaf(l->user, tensor, n->spec.dtype, jot_ints(n->spec.rank, n->spec.ext), param);
+    jot_Var v;
+
+    if (l->depth)
+        return jot_shape_ok(l->ctx, "load", n->spec.dtype, n->spec.rank, n->ext, &(int64_t){0})
+             ? jot_flow_hole(l->ctx, n->spec.dtype, n->spec.rank, n->ext) : 0;
+    v = l->leaf(l->user, tensor, n->spec.dtype, jot_ints(n->spec.rank, n->spec.ext), param);
 
     if (v.slot && param && !jot_vec_add(l->ctx, l->params, v, "load")) {
         jot_free(v);
         return 0;
     }
-    if (v.slot && ((param && !jot_vec_add(l->ctx, l->param_at, l->at, "load"))
-                   || (tensor && !jot_vec_add(l->ctx, l->tensor_at, l->at, "load"))))
+    if (v.slot && ((param && !jot_vec_add(l->ctx, l->param_at, l->list.at, "load"))
+                   || (tensor && !jot_vec_add(l->ctx, l->tensor_at, l->list.at, "load"))))
         return 0;
-    l->param[l->at] = param ? l->params.n : 0;
+    l->param[l->list.at] = param ? l->params.n : 0;
     return v.slot ? l->ctx->slots.v[v.slot].node : 0;
 }
 
@@ -325,9 +345,11 @@ loading_beside(Loading *l, LoadNode *n)
 
     if (!n->word[SAVE_BESIDE])
         return true;
-    if (l->at == 0 || !jot_load_whole(l, n->word[SAVE_BESIDE], "beside", 0, l->at - 1, &v))
-        return l->at ? false : jot_load_bad(l, "beside: there is no node before it");
-    n->spec.also = l->id[v];
+    if (!l->list.at)
+        return jot_load_bad(l, "beside: there is no node before it");
+    if (!jot_load_whole(l, n->word[SAVE_BESIDE], "beside", 0, l->list.at - 1, &v))
+        return false;
+    n->spec.also = l->list.id[v];
     return true;
 }
 
@@ -353,8 +375,8 @@ loading_node(Loading *l, const cJSON *item, LoadNode *n)
     if (n->spec.code)
         jot_code_unref(l->ctx, n->spec.code);
     jot_node_ref(l->ctx, id);
-    l->id[l->at] = id;
-    l->name[l->at] = tensor ? tensor : name;
+    l->list.id[l->list.at] = id;
+    l->list.name[l->list.at] = tensor ? tensor : name;
     if (ok && !id && !l->ctx->status)
         return jot_fail_memory(l->ctx, "load");
     return id && (!name || jot_node(l->ctx, id)->name || jot_node_name(l->ctx, id, name, "load"));
@@ -367,7 +389,8 @@ loading_list(Loading *l, const cJSON *array, const char *what, uint32_t **to, ui
 {
     *n = jot_load_count(array);
     *to = jot_arena_array(&l->arena, uint32_t, *n);
-    return (*to || jot_fail_memory(l->ctx, "load")) && loading_numbers(l, array, what, l->n, *to);
+    return (*to || jot_fail_memory(l->ctx, "load"))
+        && jot_load_numbers(l, array, what, l->list.n, *to);
 }
 
 static bool
@@ -386,7 +409,7 @@ loading_updates(Loading *l, const cJSON *array)
     for (item = array->child; item; item = item->next, k++) {
         if (jot_load_count(item) != 2)
             return jot_load_bad(l, "an update is no pair of nodes");
-        if (!loading_numbers(l, item, "updates", l->n, pair))
+        if (!jot_load_numbers(l, item, "updates", l->list.n, pair))
             return false;
         l->old[k] = pair[0];
         l->value[k] = pair[1];
@@ -394,26 +417,39 @@ loading_updates(Loading *l, const cJSON *array)
     return true;
 }
 
-static bool
-loading_nodes(Loading *l, const cJSON *nodes)
+JOT_FN bool
+jot_load_nodes(Loading *l, const cJSON *nodes)
 {
     LoadNode *n = jot_mem_new(&l->ctx->mem, 1, sizeof *n);
     const cJSON *item;
-    bool ok = n != NULL || jot_fail_memory(l->ctx, "load");
+    bool ok;
 
-    for (l->at = 0, item = nodes->child; ok && item; item = item->next) {
+    l->list.n = jot_load_count(nodes);
+    l->list.id = jot_arena_array(&l->arena, NodeId, l->list.n);
+    l->list.name = jot_arena_array(&l->arena, const char *, l->list.n);
+    ok = (n && l->list.id && l->list.name) || jot_fail_memory(l->ctx, "load");
+    for (l->list.at = 0, item = nodes->child; ok && item; item = item->next) {
         ok = loading_node(l, item, n);
-        l->at += ok;
+        l->list.at += ok;
     }
     jot_mem_free(&l->ctx->mem, n, n ? sizeof *n : 0);
     return ok;
+}
+
+JOT_FN void
+jot_load_list_free(Loading *l)
+{
+    uint32_t k;
+
+    for (k = 0; l->list.id && k < l->list.n; k++)
+        jot_node_unref(l->ctx, l->list.id[k]);
 }
 
 /* Do two nodes have the same dtype and shape, as what is assigned and its value must? */
 static bool
 loading_alike(const Loading *l, uint32_t a, uint32_t b)
 {
-    const Node *x = jot_node(l->ctx, l->id[a]), *y = jot_node(l->ctx, l->id[b]);
+    const Node *x = jot_node(l->ctx, l->list.id[a]), *y = jot_node(l->ctx, l->list.id[b]);
 
     return x->dtype == y->dtype && x->rank == y->rank
         && !memcmp(x->ext, y->ext, (size_t)x->rank * sizeof *x->ext)
@@ -429,7 +465,7 @@ loading_roots(Loading *l)
     for (k = 0; k < l->nin; k++) {
         bool twice = l->given[l->in[k]];
 
-        if (twice || jot_node(l->ctx, l->id[l->in[k]])->kind != NODE_LEAF)
+        if (twice || jot_node(l->ctx, l->list.id[l->in[k]])->kind != NODE_LEAF)
             return jot_load_bad(l, "input %u is %s", k, twice ? "there twice" : "no leaf");
         l->given[l->in[k]] = true;
     }
@@ -462,15 +498,13 @@ loading_root(Loading *l)
                             SAVE_MAGIC);
     if (!jot_load_array(l, field[4], "nodes"))
         return false;
-    l->n = l->at = jot_load_count(field[4]);
-    l->id = jot_arena_array(&l->arena, NodeId, l->n);
-    l->name = jot_arena_array(&l->arena, const char *, l->n);
-    l->param = jot_arena_array(&l->arena, uint32_t, l->n);
-    l->given = jot_arena_array(&l->arena, bool, l->n);
-    return ((l->id && l->name && l->param && l->given) || jot_fail_memory(l->ctx, "load"))
+    l->list.n = l->list.at = jot_load_count(field[4]);
+    l->param = jot_arena_array(&l->arena, uint32_t, l->list.n);
+    l->given = jot_arena_array(&l->arena, bool, l->list.n);
+    return ((l->param && l->given) || jot_fail_memory(l->ctx, "load"))
         && loading_list(l, field[1], "inputs", &l->in, &l->nin)
         && loading_list(l, field[2], "outputs", &l->out, &l->nout) && loading_updates(l, field[3])
-        && loading_nodes(l, field[4]) && loading_roots(l);
+        && jot_load_nodes(l, field[4]) && loading_roots(l);
 }
 
 JOT_FN bool
@@ -488,10 +522,7 @@ jot_load_graph(Loading *l, const char *text)
 JOT_FN void
 jot_load_end(Loading *l)
 {
-    uint32_t k;
-
-    for (k = 0; l->id && k < l->n; k++)
-        jot_node_unref(l->ctx, l->id[k]);
+    jot_load_list_free(l);
     jot_vec_free(&l->ctx->mem, l->params);
     jot_vec_free(&l->ctx->mem, l->param_at);
     jot_vec_free(&l->ctx->mem, l->tensor_at);

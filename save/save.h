@@ -14,8 +14,9 @@
  *     }
  *
  * A node is known by its place in the list, and reads only from those before it: no list has a
- * cycle. The words of a node are those of save.def; each kind has some that it must have and some
- * that it may have, and no others. Nodes are made as they are written, not by the builders that
+ * cycle; the bodies of a branch or loop are a list of their own in its node. The words of a node
+ * are those of save.def; each kind has some that it must have and some that it may have, and no
+ * others. Nodes are made as they are written, not by the builders that
  * fold: so a graph that comes back is the one that was saved, and so are its kernels. What a
  * builder checks is checked here (save/check.c).
  *
@@ -33,6 +34,7 @@
 
 #define SAVE_MAGIC "graph 1"
 enum { SAVE_EXPRESSION = 8192 }; /* characters of an expression, at most: a sum's parts are sums */
+enum { SAVE_DEPTH = 16 };        /* bodies within bodies */
 
 /* ---- the words of a node ---- */
 typedef enum {
@@ -51,18 +53,22 @@ typedef struct {
 extern const SaveKind jot_save_kinds[];
 JOT_FN const SaveKind *jot_save_kind(const char *name); /* NULL: there is none */
 
-/* ---- writing (write.c, write_code.c) ---- */
+/* ---- writing (write.c, write_map.c, write_code.c, write_flow.c) ---- */
 typedef struct { NodeId node; const char *name; } SaveTensor;
 typedef struct { uint32_t slot; NodeId old, value; } SaveUpdate;
+typedef struct {
+    NodeList all;         /* what its roots stand on, inputs first */
+    uint8_t *state;       /* per position: SAVED_ below */
+    uint32_t *number;     /* ... place in the list */
+    uint32_t nodes;       /* in the list */
+} SaveList;
 typedef struct {
     jot_Ctx *ctx;
     Arena arena;          /* of names */
     NodeList in, out;     /* nodes of inputs and outputs */
     Vec(SaveUpdate) updates;
-    NodeList all;         /* what these stand on, inputs first */
-    uint8_t *state;       /* per position: SAVED_ below */
-    uint32_t *number;     /* ... place in the file */
-    uint32_t nodes;       /* in the file */
+    SaveList list;        /* of the graph, or of a body in it */
+    int depth;            /* bodies that it is in */
     uint64_t first_draw;  /* number of the first random variable */
     Vec(SaveTensor) tensors;
     Text json;
@@ -72,14 +78,27 @@ JOT_FN bool jot_save_graph(Saving *s, jot_Vars inputs, jot_Vars outputs);
 JOT_FN void jot_save_end(Saving *s);
 /* "text", as JSON has it. */
 JOT_FN bool jot_save_string(Saving *s, const char *text);
+JOT_FN bool jot_save_map(Saving *s, const Node *n);  /* , "index": [...], "where": [...] */
 JOT_FN bool jot_save_code(Saving *s, const Node *n); /* , "code": {...} */
+JOT_FN bool jot_save_flow(Saving *s, const Node *n); /* , "flow": {...} */
+/* A new list, of what the roots stand on; its nodes as text. */
+JOT_FN bool jot_save_list(Saving *s, const NodeId *root, uint32_t n);
+JOT_FN bool jot_save_nodes(Saving *s);
+JOT_FN void jot_save_list_free(Saving *s);
+/* "in": [3, 5], with the field as it is given: where in the list they are. */
+JOT_FN void jot_save_places(Saving *s, const char *field, const NodeId *id, uint32_t n);
 
 #ifdef JOT_CJSON
-/* ---- reading (field.c, read.c, check.c, read_code.c) ---- */
+/* ---- reading (field.c, read.c, check.c, read_code.c, read_flow.c) ---- */
 /* A leaf of this dtype and shape with the elements of that tensor of the file, as a parameter
  * outside all scopes, or as an array; name NULL: of zeros. Poison: the context has the reason. */
 typedef jot_Var LoadLeafFn(void *user, const char *name, jot_DType dtype, jot_Ints shape,
                            bool param);
+typedef struct {
+    uint32_t n, at;       /* nodes in it; the one being read, n: none */
+    NodeId *id;           /* per node; what is there has a reference */
+    const char **name;    /* ... its name, or its tensor's; NULL: none */
+} LoadList;
 typedef struct {
     jot_Ctx *ctx;
     const char *file;     /* for messages */
@@ -88,9 +107,9 @@ typedef struct {
     void *user;
     cJSON *root;
     Arena arena;          /* of the lists below */
-    uint32_t n, at;       /* nodes in the file; the one being read, n: none */
-    NodeId *id;           /* per node; what is there has a reference */
-    const char **name;    /* ... its name, or its tensor's; NULL: none */
+    LoadList list;        /* of the graph, or of a body in it */
+    uint32_t within[SAVE_DEPTH]; /* nodes whose bodies it is in, so many: */
+    int depth;
     uint32_t *param;      /* ... how many parameters there were with it; 0: it is none */
     bool *given;          /* ... it is an input */
     uint32_t *in, *out;   /* nodes by number; nin, nout of them */
@@ -133,6 +152,14 @@ JOT_FN bool jot_load_bits(Loading *l, const cJSON *item, jot_Scalar *value);
 JOT_FN bool jot_load_check(Loading *l, const NodeSpec *spec);
 /* The CodeSpec of a node, refs 1; kept: as in save.def, -1: none. */
 JOT_FN CodeSpec *jot_load_code(Loading *l, const cJSON *item, const NodeSpec *spec, int64_t kept);
+/* ... of a branch or loop. */
+JOT_FN CodeSpec *jot_load_flow(Loading *l, const cJSON *item, const NodeSpec *spec);
+/* The nodes of a new list, and what it holds on to. */
+JOT_FN bool jot_load_nodes(Loading *l, const cJSON *nodes);
+JOT_FN void jot_load_list_free(Loading *l);
+/* Numbers of nodes of the list before `below`. */
+JOT_FN bool jot_load_numbers(Loading *l, const cJSON *array, const char *what, uint32_t below,
+                             uint32_t *to);
 
 #endif
 #endif

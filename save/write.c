@@ -9,7 +9,8 @@
  *
  * Nothing of the context changes: assignments that wait for the next evaluation still do.
  *
- * Read before: save/save.h. After: save/write_code.c, save/read.c. */
+ * Read before: save/save.h. After: save/write_map.c, save/write_code.c, save/write_flow.c,
+ * save/read.c. */
 #include "save/save.h"
 #ifndef JOT_NO_HOST
 #include "layer.h"
@@ -47,12 +48,7 @@ jot_save_kind(const char *name)
 static bool
 saving_is_input(const Saving *s, NodeId id)
 {
-    uint32_t k;
-
-    for (k = 0; k < s->in.n; k++)
-        if (s->in.v[k] == id)
-            return true;
-    return false;
+    return jot_find_u32(s->in.v, s->in.n, id) != 0;
 }
 
 static bool
@@ -140,17 +136,35 @@ saving_updates(Saving *s)
 
 #define at_of(s, id) (jot_node((s)->ctx, id)->at)
 
+static uint32_t
+saving_place(const Saving *s, NodeId id)
+{
+    return s->list.number[at_of(s, id)];
+}
+
+JOT_FN void
+jot_save_places(Saving *s, const char *field, const NodeId *id, uint32_t n)
+{
+    uint32_t k;
+
+    jot_text_f(&s->json, "%s: [", field);
+    for (k = 0; k < n; k++)
+        jot_text_f(&s->json, k ? ", %u" : "%u", saving_place(s, id[k]));
+    jot_text_f(&s->json, "]");
+}
+
+/* A body has no elements of its own. */
 static uint8_t
 saving_depends(const Saving *s, NodeId id)
 {
     const Node *n = jot_node(s->ctx, id);
     int k;
 
-    if (n->kind == NODE_RANDOM || (n->kind == NODE_LEAF && n->flags & NODE_STATE)
+    if (s->depth || n->kind == NODE_RANDOM || (n->kind == NODE_LEAF && n->flags & NODE_STATE)
         || saving_is_input(s, id))
         return SAVED_DEPENDS;
     for (k = 0; k < n->ninputs; k++)
-        if (s->state[at_of(s, n->input[k])] & SAVED_DEPENDS)
+        if (s->list.state[at_of(s, n->input[k])] & SAVED_DEPENDS)
             return SAVED_DEPENDS;
     return n->data && n->kind != NODE_CONST && n->kind != NODE_LEAF ? SAVED_CUT : 0;
 }
@@ -158,35 +172,45 @@ saving_depends(const Saving *s, NodeId id)
 static void
 saving_need(Saving *s, NodeId id)
 {
-    s->state[at_of(s, id)] |= SAVED_NEEDED;
+    s->list.state[at_of(s, id)] |= SAVED_NEEDED;
+}
+
+/* What the roots stand on. */
+static bool
+saving_list(Saving *s, const NodeId *root, uint32_t n)
+{
+    SaveList *l = &s->list;
+    Mem *mem = &s->ctx->mem;
+    uint32_t k;
+
+    if (!jot_graph_order(s->ctx, root, n, false, &l->all))
+        return false;
+    l->state = jot_mem_new(mem, l->all.n, 1);
+    l->number = jot_mem_new(mem, l->all.n, sizeof *l->number);
+    if (!l->state || !l->number)
+        return jot_fail_memory(s->ctx, "save");
+    for (k = 0; k < l->all.n; k++)
+        l->state[k] = saving_depends(s, l->all.v[k]);
+    for (k = 0; k < n; k++)
+        saving_need(s, root[k]);
+    return true;
 }
 
 static bool
-saving_all(Saving *s)
+saving_roots(Saving *s, NodeList *roots)
 {
     jot_Ctx *ctx = s->ctx;
-    NodeList roots = {0, 0, NULL};
     bool ok = true;
     uint32_t k;
 
     for (k = 0; ok && k < s->out.n; k++)
-        ok = jot_vec_add(ctx, roots, s->out.v[k], "save");
+        ok = jot_vec_add(ctx, *roots, s->out.v[k], "save");
     for (k = 0; ok && k < s->updates.n; k++)
-        ok = jot_vec_add(ctx, roots, s->updates.v[k].value, "save");
+        ok = jot_vec_add(ctx, *roots, s->updates.v[k].value, "save");
     for (k = 0; ok && k < s->updates.n; k++)
-        ok = jot_vec_add(ctx, roots, s->updates.v[k].old, "save");
+        ok = jot_vec_add(ctx, *roots, s->updates.v[k].old, "save");
     for (k = 0; ok && k < s->in.n; k++)
-        ok = jot_vec_add(ctx, roots, s->in.v[k], "save");
-    ok = ok && jot_graph_order(ctx, roots.v, roots.n, false, &s->all);
-    s->state = ok ? jot_mem_new(&ctx->mem, s->all.n, 1) : NULL;
-    s->number = ok ? jot_mem_new(&ctx->mem, s->all.n, sizeof *s->number) : NULL;
-    if (ok && (!s->state || !s->number))
-        ok = jot_fail_memory(ctx, "save");
-    for (k = 0; ok && k < s->all.n; k++)
-        s->state[k] = saving_depends(s, s->all.v[k]);
-    for (k = 0; ok && k < roots.n; k++)
-        saving_need(s, roots.v[k]);
-    jot_list_free(ctx, &roots);
+        ok = jot_vec_add(ctx, *roots, s->in.v[k], "save");
     return ok;
 }
 
@@ -216,27 +240,26 @@ saving_number(Saving *s)
     uint32_t k;
     int i;
 
-    for (k = s->all.n; k-- > 0;) {
-        const Node *n = jot_node(s->ctx, s->all.v[k]);
+    for (k = s->list.all.n; k-- > 0;) {
+        const Node *n = jot_node(s->ctx, s->list.all.v[k]);
 
-        if (!(s->state[k] & SAVED_NEEDED) || s->state[k] & SAVED_CUT)
+        if (!(s->list.state[k] & SAVED_NEEDED) || s->list.state[k] & SAVED_CUT)
             continue;
         for (i = 0; i < n->ninputs; i++)
             saving_need(s, n->input[i]);
         if (n->also)
             saving_need(s, n->also);
     }
-    s->first_draw = UINT64_MAX;
-    for (k = 0; k < s->all.n; k++) {
-        const Node *n = jot_node(s->ctx, s->all.v[k]);
+    for (k = 0; k < s->list.all.n; k++) {
+        const Node *n = jot_node(s->ctx, s->list.all.v[k]);
 
-        if (!(s->state[k] & SAVED_NEEDED))
+        if (!(s->list.state[k] & SAVED_NEEDED))
             continue;
-        if (saving_began(s, s->all.v[k]))
+        if (saving_began(s, s->list.all.v[k]))
             return saving_waits(s, "a parameter was made by jot_param_of");
         if (n->kind == NODE_RANDOM && n->stream >> 40 < s->first_draw)
             s->first_draw = n->stream >> 40;
-        s->number[k] = s->nodes++;
+        s->list.number[k] = s->list.nodes++;
     }
     return true;
 }
@@ -303,59 +326,6 @@ saving_value(Saving *s, jot_Scalar v, jot_DType dtype)
         jot_text_f(&s->json, ", \"bits\": \"%08x%08x\"", (unsigned)(v.u >> 32), (unsigned)v.u);
 }
 
-/* One expression of a map, if what is written is read back. */
-static bool
-saving_index(Saving *s, const Node *n, Ix ix, bool first)
-{
-    IxPool *pool = &s->ctx->ix;
-    const Node *over = n->kind == NODE_REDUCE ? jot_node(s->ctx, n->input[0]) : n;
-    const int64_t *ext[MAP_MAX_EXTRA];
-    int rank[MAP_MAX_EXTRA], k;
-    Ix guards[2 * JOT_MAX_RANK * MAP_MAX_EXTRA];
-    IxParse parse = {.pool = pool, .space = {over->rank, over->ext, NULL}};
-    Text text = {&s->ctx->mem, NULL, 0, 0};
-    bool ok;
-
-    for (k = 1; k < n->ninputs; k++) {
-        rank[k - 1] = jot_node(s->ctx, n->input[k])->rank;
-        ext[k - 1] = jot_node(s->ctx, n->input[k])->ext;
-    }
-    parse.extra_n = n->ninputs - 1;
-    parse.extra_rank = rank;
-    parse.extra_ext = ext;
-    parse.guards = guards;
-    parse.max_guards = (int)(sizeof guards / sizeof *guards);
-    jot_ix_print(pool, ix, &text);
-    ok = text.s && text.n <= SAVE_EXPRESSION && jot_ix_parse(&parse, text.s);
-    if (ok)
-        jot_text_f(&s->json, "%s\"%s\"", first ? "" : ", ", text.s);
-    else if (text.s && !s->ctx->mem.failed)
-        jot_fail(s->ctx, JOT_ERANGE, "save: a map's %.*s cannot be read back: %s", 200, text.s,
-                 text.n > SAVE_EXPRESSION ? "it is too long" : parse.message);
-    else
-        jot_fail_memory(s->ctx, "save");
-    jot_text_free(&text);
-    return ok;
-}
-
-static bool
-saving_map(Saving *s, const Node *n)
-{
-    int k;
-
-    jot_text_f(&s->json, ", \"index\": [");
-    for (k = 0; k < n->nindex; k++)
-        if (!saving_index(s, n, n->index[k], !k))
-            return false;
-    jot_text_f(&s->json, n->ncond ? "], \"where\": [" : "]");
-    for (k = 0; k < n->ncond; k++)
-        if (!saving_index(s, n, n->cond[k], !k))
-            return false;
-    if (n->ncond)
-        jot_text_f(&s->json, "]");
-    return true;
-}
-
 /* ---- nodes -------------------------------------------------------------------------------- */
 
 /* The name of a tensor: the node's, or the kind's and a number; no two are the same. */
@@ -389,9 +359,9 @@ saving_leaf(Saving *s, NodeId id, const char **op, const char **tensor)
     const Node *n = jot_node(s->ctx, id);
     SaveTensor t = {id, NULL};
 
-    *op = saving_is_input(s, id) ? "input" : n->flags & NODE_STATE && n->kind == NODE_LEAF
-                                                 ? "param" : "array";
-    if (saving_is_input(s, id))
+    *op = n->flags & NODE_HOLE && n->kind == NODE_LEAF ? "hole" : saving_is_input(s, id) ? "input"
+        : n->flags & NODE_STATE && n->kind == NODE_LEAF ? "param" : "array";
+    if (**op == 'h' || **op == 'i')
         return true;
     t.name = *tensor = saving_tensor_name(s, id, *op);
     return t.name ? jot_vec_add(s->ctx, s->tensors, t, "save") : jot_fail_memory(s->ctx, "save");
@@ -404,6 +374,8 @@ saving_op(const Node *n)
 
     if (n->kind == NODE_EW || n->kind == NODE_RANDOM)
         return jot_ew_info[n->op].name;
+    if (n->kind == NODE_CODE && !n->code->flow)
+        return "code";
     while (kind->kind != n->kind)
         kind++;
     return kind->name;
@@ -437,11 +409,11 @@ saving_special(Saving *s, const Node *n)
         jot_text_f(&s->json, ", \"how\": \"%s\"", jot_reduce_info[n->op].name);
         if (n->op == JOT_MEAN || n->op == REDUCE_VAR)
             saving_value(s, n->value, JOT_F64);
-        return saving_map(s, n);
+        return jot_save_map(s, n);
     case NODE_REINDEX:
         if (n->value.u)
             saving_value(s, n->value, (jot_DType)n->dtype);
-        return saving_map(s, n);
+        return jot_save_map(s, n);
     case NODE_STACK:
         for (k = 0; k < n->nindex; k++) {
             int64_t v = 0;
@@ -454,7 +426,7 @@ saving_special(Saving *s, const Node *n)
     case NODE_CODE:
     case NODE_MAP:
     case NODE_CUSTOM:
-        return jot_save_code(s, n);
+        return n->code->flow ? jot_save_flow(s, n) : jot_save_code(s, n);
     case NODE_PICK:
     case NODE_ALIAS:
         if (n->op || n->kind == NODE_PICK)
@@ -468,23 +440,12 @@ saving_special(Saving *s, const Node *n)
     }
 }
 
-static void
-saving_numbers(Saving *s, const Node *n)
-{
-    int k;
-
-    jot_text_f(&s->json, ", \"in\": [");
-    for (k = 0; k < n->ninputs; k++)
-        jot_text_f(&s->json, k ? ", %u" : "%u", s->number[at_of(s, n->input[k])]);
-    jot_text_f(&s->json, "]");
-}
-
 static bool
 saving_node(Saving *s, uint32_t at)
 {
-    NodeId id = s->all.v[at];
+    NodeId id = s->list.all.v[at];
     const Node *n = jot_node(s->ctx, id);
-    bool leaf = n->kind == NODE_LEAF || s->state[at] & SAVED_CUT, ok = true;
+    bool leaf = n->kind == NODE_LEAF || s->list.state[at] & SAVED_CUT, ok = true;
     const char *op = saving_op(n), *tensor = NULL;
     int k;
 
@@ -503,39 +464,62 @@ saving_node(Saving *s, uint32_t at)
         saving_flag(s, n, NODE_STATE, SAVE_STATE);
     if (!leaf) {
         if (n->ninputs || n->kind == NODE_CODE || n->kind == NODE_CUSTOM)
-            saving_numbers(s, n);
+            jot_save_places(s, ", \"in\"", n->input, n->ninputs);
         ok = ok && saving_special(s, n);
         if (n->also)
-            jot_text_f(&s->json, ", \"beside\": %u", s->number[at_of(s, n->also)]);
+            jot_text_f(&s->json, ", \"beside\": %u", saving_place(s, n->also));
     }
     jot_text_f(&s->json, "}");
     return ok;
 }
 
-static bool
-saving_text(Saving *s)
+JOT_FN bool
+jot_save_list(Saving *s, const NodeId *root, uint32_t n)
+{
+    return saving_list(s, root, n) && saving_number(s);
+}
+
+JOT_FN bool
+jot_save_nodes(Saving *s)
 {
     uint32_t k;
 
-    jot_text_f(&s->json, "{\n\"jot\": \"%s\",\n\"inputs\": [", SAVE_MAGIC);
-    for (k = 0; k < s->in.n; k++)
-        jot_text_f(&s->json, k ? ", %u" : "%u", s->number[at_of(s, s->in.v[k])]);
-    jot_text_f(&s->json, "],\n\"outputs\": [");
-    for (k = 0; k < s->out.n; k++)
-        jot_text_f(&s->json, k ? ", %u" : "%u", s->number[at_of(s, s->out.v[k])]);
-    jot_text_f(&s->json, "],\n\"updates\": [");
-    for (k = 0; k < s->updates.n; k++)
-        jot_text_f(&s->json, k ? ", [%u, %u]" : "[%u, %u]",
-                   s->number[at_of(s, s->updates.v[k].old)],
-                   s->number[at_of(s, s->updates.v[k].value)]);
-    jot_text_f(&s->json, "],\n\"nodes\": [");
-    for (k = 0; k < s->all.n; k++)
-        if (s->state[k] & SAVED_NEEDED) {
-            jot_text_f(&s->json, s->number[k] ? ",\n" : "\n");
+    jot_text_f(&s->json, "\"nodes\": [");
+    for (k = 0; k < s->list.all.n; k++)
+        if (s->list.state[k] & SAVED_NEEDED) {
+            jot_text_f(&s->json, s->list.number[k] ? ",\n" : "\n");
             if (!saving_node(s, k))
                 return false;
         }
-    jot_text_f(&s->json, "]\n}\n");
+    jot_text_f(&s->json, "]");
+    return true;
+}
+
+static bool
+saving_text(Saving *s)
+{
+    NodeList roots = {0, 0, NULL};
+    bool ok;
+    uint32_t k;
+
+    s->first_draw = UINT64_MAX;
+    ok = saving_roots(s, &roots) && jot_save_list(s, roots.v, roots.n);
+    jot_list_free(s->ctx, &roots);
+    if (!ok)
+        return false;
+    jot_text_f(&s->json, "{\n\"jot\": \"%s\",\n", SAVE_MAGIC);
+    jot_save_places(s, "\"inputs\"", s->in.v, s->in.n);
+    jot_text_f(&s->json, ",\n");
+    jot_save_places(s, "\"outputs\"", s->out.v, s->out.n);
+    jot_text_f(&s->json, ",\n\"updates\": [");
+    for (k = 0; k < s->updates.n; k++)
+        jot_text_f(&s->json, k ? ", [%u, %u]" : "[%u, %u]",
+                   saving_place(s, s->updates.v[k].old),
+                   saving_place(s, s->updates.v[k].value));
+    jot_text_f(&s->json, "],\n");
+    if (!jot_save_nodes(s))
+        return false;
+    jot_text_f(&s->json, "\n}\n");
     return (s->json.s && !s->ctx->mem.failed) || jot_fail_memory(s->ctx, "save");
 }
 
@@ -543,8 +527,17 @@ JOT_FN bool
 jot_save_graph(Saving *s, jot_Vars inputs, jot_Vars outputs)
 {
     s->arena.mem = s->json.mem = &s->ctx->mem;
-    return saving_lists(s, inputs, outputs) && saving_updates(s) && saving_all(s)
-        && saving_number(s) && saving_text(s);
+    return saving_lists(s, inputs, outputs) && saving_updates(s) && saving_text(s);
+}
+
+JOT_FN void
+jot_save_list_free(Saving *s)
+{
+    SaveList *l = &s->list;
+
+    jot_mem_free(&s->ctx->mem, l->state, l->state ? l->all.n : 0);
+    jot_mem_free(&s->ctx->mem, l->number, l->number ? l->all.n * sizeof *l->number : 0);
+    jot_list_free(s->ctx, &l->all);
 }
 
 JOT_FN void
@@ -552,11 +545,9 @@ jot_save_end(Saving *s)
 {
     Mem *mem = &s->ctx->mem;
 
-    jot_mem_free(mem, s->state, s->state ? s->all.n : 0);
-    jot_mem_free(mem, s->number, s->number ? s->all.n * sizeof *s->number : 0);
+    jot_save_list_free(s);
     jot_list_free(s->ctx, &s->in);
     jot_list_free(s->ctx, &s->out);
-    jot_list_free(s->ctx, &s->all);
     jot_vec_free(mem, s->updates);
     jot_vec_free(mem, s->tensors);
     jot_text_free(&s->json);

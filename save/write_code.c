@@ -1,5 +1,5 @@
 /* save/write_code.c - user code as text: what was given as text is written, what is a function of
- * the program's, a branch or a loop is refused by name.
+ * the program's is refused by name.
  *
  *     "code": {"name": "running_sum", "source": "...",
  *              "args": [{"name": "x", "dtype": "f32", "shape": [4], "grad": "..."}, ...],
@@ -12,7 +12,6 @@
  * Read before: save/write.c. After: save/read.c. */
 #include "save/save.h"
 #ifndef JOT_NO_HOST
-#include "ops/flow/flow.h"
 #include "ops/transform/transform.h"
 
 static bool
@@ -76,9 +75,6 @@ jot_save_code(Saving *s, const Node *n)
     const CodeSpec *c = n->code;
     int k;
 
-    if (c->flow)
-        return jot_fail(s->ctx, JOT_EUSE, "save: a %s (jot_%s) cannot be saved yet; jot_export "
-                        "writes it as C", c->flow->kind == FLOW_LOOP ? "loop" : "branch", c->name);
     if (!c->source && !c->custom)
         return jot_fail(s->ctx, JOT_EUSE, "save: code %s calls a function of the program's, which "
                         "has no text%s", c->name,

@@ -57,11 +57,11 @@ text_graph(jot_Ctx *c, const char *text, TextGraph *g)
     jot_push(c);
     ok = jot_load_graph(&l, text);
     for (uint32_t k = 0; ok && k < l.nin && k < 32; k++)
-        g->in[g->nin++] = jot_var_outside(c, l.id[l.in[k]]);
+        g->in[g->nin++] = jot_var_outside(c, l.list.id[l.in[k]]);
     for (uint32_t k = 0; ok && k < l.nout && k < 64; k++)
-        g->out[g->nout++] = jot_var_outside(c, l.id[l.out[k]]);
+        g->out[g->nout++] = jot_var_outside(c, l.list.id[l.out[k]]);
     for (uint32_t k = 0; ok && k < l.nupdates; k++) {
-        jot_Var value = jot_var_outside(c, l.id[l.value[k]]);
+        jot_Var value = jot_var_outside(c, l.list.id[l.value[k]]);
         ok = jot_assign(l.params.v[l.old[k]], value);
         jot_free(value);
     }

@@ -63,7 +63,7 @@ scribe_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *tex
     note(scribe, text, nbytes);
     for (int i = 0; i < n; i++) {
         note_name(scribe, &sym[i]);
-        sym[i].fn = backend->device ? jot_device_fn : idle_kernel;
+        sym[i].fn = backend->device ? jot_plan_no_fn : idle_kernel;
         sym[i].kernel = scribe;
     }
     *module = scribe;

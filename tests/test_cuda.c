@@ -82,7 +82,7 @@ compile_all(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, 
         jot_mem_free(&ctx->mem, object.p, object.n + 1);
     }
     for (k = 0; k < n; k++) {
-        sym[k].fn = jot_device_fn;
+        sym[k].fn = jot_plan_no_fn;
         sym[k].kernel = sym;
     }
     return true;

@@ -1,6 +1,7 @@
 /* tests/test_flow_uses.c - branches and loops: draws in them; functions that branch, loop and
  * update, without allocating, and their files of C; recursion by a stack; a loop that both bodies of
- * a branch have; gradients by maps that a body reads; what is refused; refused memory.
+ * a branch have; gradients by maps that a body reads; what a body and the program around it both
+ * have; what is refused; refused memory.
  *
  * Guards: ops/flow/make.c, ops/flow/call.c, plan/flow/make.c, plan/flow/export.c. */
 #include <dlfcn.h>
@@ -526,6 +527,41 @@ test_views(void)
     jot_close(c);
 }
 
+static bool
+waved(void *user, jot_Vars in, V *out)
+{
+    V at = jot_sin(jot_square(jot_offset(jot_iota(in.v[0].ctx, JOT_F64, JOT_SHAPE(3), 0), 0.5)));
+
+    (void)user;
+    out[0] = jot_add(jot_mul(in.v[0], at), jot_exp(at));
+    return true;
+}
+
+/* What a body has of positions alone is the same node outside, which has elements when the loop
+ * runs, or had them when it was built, or has them when it is differentiated. */
+static void
+test_outside(const char *backend, int when)
+{
+    jot_Ctx *c = open_ctx(backend);
+    V h = numbers(c, JOT_SHAPE(3), 1), o, g, in[1] = {h}, step, want, slope;
+    V at = jot_sin(jot_square(jot_offset(jot_iota(c, JOT_F64, JOT_SHAPE(3), 0), 0.5)));
+    jot_For how = {3, 0, false, 0};
+    bool ok;
+
+    CHECK(when != 0 || jot_run(c, JOT_VARS(at)), "%s", jot_message(c));
+    ok = jot_for(JOT_VARS(h), JOT_NONE_VARS, waved, NULL, &how, &o);
+    CHECK(when != 1 || jot_run(c, JOT_VARS(at)), "%s", jot_message(c));
+    ok = ok && jot_grad(all(jot_square(o)), JOT_VARS(h), &g);
+    CHECK(when != 2 || jot_run(c, JOT_VARS(at)), "%s", jot_message(c));
+    for (int k = 0; k < 3; k++, in[0] = step)
+        ok = ok && waved(NULL, jot_vars(1, in), &step);
+    want = in[0];
+    ok = ok && jot_grad(all(jot_square(want)), JOT_VARS(h), &slope);
+    CHECK(ok && apart(o, want) < 1e-12 && apart(g, slope) < 1e-12, "%s, %d: %s", backend, when,
+          jot_message(c));
+    jot_close(c);
+}
+
 /* Every allocation refused in turn: a failure, or the result; nothing is left behind. */
 static void
 test_allocations(const char *backend, int step)
@@ -571,6 +607,10 @@ main(void)
     test_refused();
     test_both();
     test_views();
+    for (int when = 0; when < 3; when++) {
+        test_outside("interp", when);
+        test_outside("tcc", when);
+    }
     test_allocations("interp", 1);
     test_allocations("tcc", 7);
     return DONE();

@@ -1,7 +1,8 @@
 /* test_llama.c - the language model of examples/llama: its text, letter by letter, where the model
- * is there, and as GGUF and safetensors; logits of drawn weights of every form against a loop, in
- * conversations side by side, in pieces and one by one, over the end of a cache that lets go of the
- * oldest; words; draws; files that are cut off or lie; learning.
+ * is there, and as GGUF and safetensors, rounded too; products that are rounded within their bound;
+ * logits of drawn weights of every form against a loop, in conversations side by side, in pieces and
+ * one by one, over the end of a cache that lets go of the oldest; words; draws; files that are cut
+ * off or lie; learning.
  *
  * Guards: examples/llama/model.c, examples/llama/load.c, examples/llama/load_io.c,
  * examples/llama/words.c, examples/llama/draw.c. */
@@ -241,6 +242,49 @@ worst_of(Llama *m, Naive *n, int64_t last)
     return worst;
 }
 
+/* What meets weights in blocks is rounded: within the bound that is stated, on whole rows of 0, too;
+ * and there it is not what floats give. */
+static void
+test_rounded(const char *backend)
+{
+    enum { R = 5, O = 50, I = 96 };
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = backend, .deterministic = 1});
+    float x[R * I];
+
+    for (int i = 0; i < R * I; i++)
+        x[i] = i / I == 2 ? 0 : (float)((i * 7919) % 2003 - 1001) / (i % 64 < 32 ? 1 : 900);
+    for (int form = LLAMA_Q8_0; !jot_error(c) && form <= LLAMA_Q4_0; form++) {
+        Llama m;
+        LlamaSizes of = small;
+        of.dim = I, of.vocab = O, of.layers = 0;
+        bool ok = llama_drawn(&m, c, &of, JOT_F32, (LlamaForm)form), same = true;
+        double *w = ok ? matrix(c, &m.table, O, I) : NULL, worst = 0;
+        const float *y = jot_data(llama_times(jot_array(c, JOT_F32, JOT_SHAPE(1, R, I), x), m.table,
+                                              true));
+        for (int k = 0; w && y && k < R * O; k++) {
+            double sum = 0, bound = 0;
+            for (int b = 0; b < I; b += 32) {
+                double most = 0, size = 0;
+                for (int i = b; i < b + 32; i++) {
+                    sum += w[k % O * I + i] * (double)x[k / O * I + i];
+                    most = fmax(most, fabs((double)x[k / O * I + i]));
+                    size += fabs(w[k % O * I + i]);
+                }
+                bound += most * size / 254 + 1e-5 * most * size;
+            }
+            worst = fmax(worst, fabs(sum - (double)y[k]) - bound);
+            same = same && fabs(sum - (double)y[k]) < 1e-6 * bound;
+            ok = ok && (k / O != 2 || y[k] == 0) && y[k] == y[k];
+        }
+        CHECK(ok && w && y && worst <= 0 && !same, "%s, form %d, rounded: %g beyond the bound; %s",
+              backend, form, worst, jot_message(c));
+        free(w);
+    }
+    if (jot_error(c))
+        SKIP("%s: %s", backend, jot_message(c));
+    jot_close(c);
+}
+
 static void
 test_logits(const char *backend, int many, int64_t last)
 {
@@ -276,7 +320,7 @@ test_logits(const char *backend, int many, int64_t last)
 
 /* What the likeliest tokens say, as long as what is expected. */
 static void
-says(const char *path, const char *words, const char *backend, char said[400])
+says(const char *path, const char *words, const char *backend, bool rounded, char said[400])
 {
     jot_Config config = {.backend = backend};
     jot_Ctx *c = jot_open(&config);
@@ -290,6 +334,7 @@ says(const char *path, const char *words, const char *backend, char said[400])
     said[0] = 0;
     bool ok = llama_open(&m, &w, c, path, words, why, sizeof why)
               && llama_room(&m, ROWS, m.of.length, JOT_F32);
+    m.rounded = rounded;
     CHECK(ok, "%s: %s%s", path, why, jot_message(c));
     jot_Func f = ok ? step_of(&m, 1) : (jot_Func){0};
     for (int64_t at = 0; ok && n < sizeof expected - 1 && at < 128; at++) {
@@ -448,7 +493,7 @@ test_text(void)
         jot_close(c);
         return;
     }
-    says(numbers, texts, NULL, said);
+    says(numbers, texts, NULL, false, said);
     round_trip(numbers, texts, "Once upon a time, Zo\xc3\xab");
     snprintf(path, sizeof path, "%s/model.safetensors", dir);
     snprintf(gguf, sizeof gguf, "%s/model.gguf", dir);
@@ -456,14 +501,15 @@ test_text(void)
     snprintf(config, sizeof config, "%s/config.json", dir);
     CHECK(llama_open(&m, &w, c, numbers, texts, why, sizeof why) && write_gguf(&m, &w, gguf, false)
           && write_gguf(&m, &w, q8, true), "%s%s", why, jot_message(c));
-    says(gguf, NULL, NULL, said);
+    says(gguf, NULL, NULL, false, said);
     if (*jot_file_can("safetensors")) {
         SKIP("%s", jot_file_can("safetensors"));
     } else {
         CHECK(write_safetensors(&m, path, config), "%s", jot_message(c));
-        says(path, gguf, NULL, said);
+        says(path, gguf, NULL, false, said);
     }
-    says(q8, NULL, NULL, said);
+    says(q8, NULL, NULL, false, said);
+    says(q8, NULL, NULL, true, said);
     round_trip(q8, NULL, "Once upon a time, Zo\xc3\xab");
     llama_words_close(&w);
     jot_close(c);
@@ -637,8 +683,10 @@ main(int argc, char **argv)
     static const int kinds[] = {5, 2, 3, 1, 1};
 
     for (int i = 0; i < 5; i++)
-        if (argc < 2 || !strcmp(argv[1], backends[i]))
+        if (argc < 2 || !strcmp(argv[1], backends[i])) {
             test_logits(backends[i], kinds[i], i == 2 ? TOKENS : 12);
+            test_rounded(backends[i]);
+        }
     if (argc < 2) {
         test_text();
         test_files();

@@ -4,8 +4,8 @@
  *
  *     test_save [--all]      also the large networks
  *
- * Guards: save/write.c, save/write_code.c, save/field.c, save/read.c, save/read_code.c,
- * save/check.c, save/file.c, save/absent.c. */
+ * Guards: save/write.c, save/write_map.c, save/write_code.c, save/field.c, save/read.c,
+ * save/read_code.c, save/check.c, save/file.c, save/absent.c. */
 #ifndef JOT_CJSON
 #include "io.h"
 #include "tests/test.h"
@@ -460,35 +460,6 @@ check_code(void)
         jot_clear(c); \
     } while (0)
 
-static bool
-twice(void *user, jot_Vars in, jot_Var *out)
-{
-    (void)user;
-    out[0] = jot_add(in.v[0], in.v[0]);
-    return true;
-}
-
-static bool
-below(void *user, jot_Vars in, jot_Var *out)
-{
-    (void)user;
-    out[0] = jot_lt(jot_sum(in.v[0], JOT_ALL_DIMS), jot_scalar(in.v[0].ctx, JOT_F32, 9));
-    return true;
-}
-
-static void
-check_flow(jot_Ctx *c, jot_Var x)
-{
-    jot_Var one = jot_gt(jot_sum(x, JOT_ALL_DIMS), jot_scalar(c, JOT_F32, 0)), y;
-
-    CHECK(jot_for(JOT_VARS(x), JOT_NONE_VARS, twice, NULL, &(jot_For){.trips = 3}, &y), "for");
-    REFUSED("a loop (jot_for) cannot be saved", JOT_VARS(x), JOT_VARS(y), path);
-    CHECK(jot_while(JOT_VARS(x), below, twice, NULL, 0, &y), "%s", jot_message(c));
-    REFUSED("a loop (jot_while) cannot be saved", JOT_VARS(x), JOT_VARS(y), path);
-    CHECK(jot_cond(one, JOT_VARS(x), twice, twice, NULL, 1, &y), "%s", jot_message(c));
-    REFUSED("a branch (jot_cond) cannot be saved", JOT_VARS(x), JOT_VARS(y), path);
-}
-
 static void
 check_refused(void)
 {
@@ -500,7 +471,6 @@ check_refused(void)
 
     REFUSED("inputs[0] is an expression", JOT_VARS(y), JOT_VARS(y), path);
     REFUSED("inputs[1] is there twice", JOT_VARS(x, x), JOT_VARS(y), path);
-    check_flow(c, x);
     REFUSED("path is NULL", JOT_VARS(x), JOT_VARS(y), NULL);
     REFUSED("/no/such/folder", JOT_VARS(x), JOT_VARS(y), "/no/such/folder/f");
     jot_Var q = jot_param_of(jot_scale(p, 2));

@@ -130,6 +130,43 @@ no_gradient(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
     return true;
 }
 
+static bool
+trip(void *user, jot_Vars in, jot_Var *out)
+{
+    (void)user;
+    out[0] = jot_add(in.v[0], jot_mean(in.v[in.n - 1], JOT_ALL_DIMS));
+    out[in.n - 1] = jot_mul(out[0], in.v[0]); /* of a for: what is stacked */
+    return true;
+}
+
+static bool
+small(void *user, jot_Vars in, jot_Var *out)
+{
+    (void)user;
+    out[0] = jot_lt(in.v[0], jot_scalar(in.v[0].ctx, JOT_F32, 99));
+    return true;
+}
+
+/* A for, a while and a cond, the last with the first in one body. */
+static bool
+either(void *user, jot_Vars in, jot_Var *out)
+{
+    jot_Var o[2];
+
+    if (!jot_for(JOT_VARS(in.v[0]), JOT_VARS(in.v[1]), trip, user, &(jot_For){.stacked = 1}, o))
+        return false;
+    out[0] = jot_add(o[0], jot_sum(o[1], JOT_ALL_DIMS));
+    return true;
+}
+
+static bool
+other(void *user, jot_Vars in, jot_Var *out)
+{
+    (void)user;
+    out[0] = jot_sin(in.v[0]);
+    return true;
+}
+
 static char *
 every_kind(jot_Ctx *c)
 {
@@ -157,6 +194,8 @@ every_kind(jot_Ctx *c)
     y = jot_where(jot_gt(m, jot_zeros(c, JOT_F32, JOT_SHAPE(2))), m, jot_exp(m));
     z = jot_add(jot_sum(z, JOT_ALL_DIMS), jot_mean(y, JOT_ALL_DIMS));
     jot_checkpoint(JOT_VARS(z), JOT_VARS(w), &z);
+    jot_while(JOT_VARS(z), small, trip, NULL, 5, &z);
+    jot_cond(jot_gt(z, jot_scalar(c, JOT_F32, 0)), JOT_VARS(z, x), either, other, NULL, 1, &z);
     jot_grad(jot_mul(z, jot_sum(w, JOT_ALL_DIMS)), JOT_VARS(w), &d);
     jot_assign(w, jot_sub(w, jot_scale(d, 0.1)));
     char *text = graph_text(c, JOT_VARS(x), JOT_VARS(z, m));
@@ -243,9 +282,29 @@ static const struct { const char *after, *from, *to, *says; } lies[] = {
     {"\"op\": \"code\"", "\"source\"", "\"helpers\"", "no source"},
     {"\"op\": \"custom_grad\"", "\"dtype\": \"bool\"", "\"dtype\": \"f32\"",
      "it has no value: bool ()"},
+    {"", "\"kind\": \"while\"", "\"kind\": \"until\"", "no branch or loop \"until\""},
+    {"", "\"kind\": \"while\"", "\"kind\": \"cond\"", "a cond has no field \"trips\""},
+    {"", "\"kind\": \"cond\"", "\"kind\": \"cond\", \"saved\": 1", "a cond has no field \"saved\""},
+    {"", "\"kind\": \"while\"", "\"kind\": \"while\", \"then\": []", "has no field \"then\""},
+    {"\"while\"", "\"trips\": 5", "\"trips\": 0", "trips is 0"},
+    {"\"while\"", ", \"trips\": 5", "", "how many trips there are at most"},
+    {"\"for\"", "\"trips\": 2", "\"trips\": 3", "has not a slice for each of 3 trips"},
+    {"\"for\"", "\"carries\": 1", "\"carries\": 2", "sliced is "},
+    {"\"for\"", "\"stacked\": 1", "\"stacked\": 2", "1 carried and 2 stacked, and its body has 2"},
+    {"\"while\"", "\"saved\": 2", "\"saved\": 1", "1 of 2 carried are saved"},
+    {"\"while\"", "\"saved\": 2", "\"counted\": 1", "holes for"},
+    {"\"while\"", "\"test\": [", "\"test\": [0, ", "its test is not one bool"},
+    {"\"while\"", "\"body\": [", "\"body\": [0, ", "its body has 3 results"},
+    {"\"while\"", "\"holes\": [0, 1]", "\"holes\": [1, 0]", "operand 0 is not what goes into"},
+    {"\"while\"", "\"holes\": [0, 1]", "\"holes\": [0]", "it has 1 holes for 2 operands"},
+    {"\"while\"", "\"holes\": [0, 1]", "\"holes\": [0, 2]", "operand 1 is not what goes into"},
+    {"\"cond\"", "\"then\": [", "\"then\": [0, ", "its bodies have 2 and 1 results"},
+    {"\"while\"", "{\"op\": \"hole\"", "{\"op\": \"array\", \"tensor\": \"t\"",
+     "array is within a body of a branch or loop"},
+    {"", "{\"op\": \"input\"", "{\"op\": \"hole\"", "hole is outside the bodies"},
     {"", "\"updates\": [[", "\"updates\": [[0, 1], [", "node 0 is assigned, and is no parameter"},
     {"", "\"updates\": [[", "\"updates\": [[0], [", "an update is no pair of nodes"},
-    {"", ", 37]]", ", 0]]", "of another dtype or shape"},
+    {"\"updates\": [[", ", ", ", 4], [19, ", "of another dtype or shape"},
     {"", "\"outputs\": [", "\"outputs\": [-1, ", "outputs is -1"},
     {"", "{\n", "[\n", "its graph is no JSON"},
 };

@@ -1,9 +1,12 @@
 /* test_unpack.c - products by weights of few bits, which are unpacked as they are read: bytes with
  * a scale for each 32, halves of bytes, of 1 to 33 rows, against a loop, on all backends; no matrix
- * of floats is made; bytes and shorts become floats in vectors.
+ * of floats is made; bytes and shorts become floats in vectors. The same of rows of bytes, by words
+ * of them where the processor has such an instruction: to the bit.
  *
- * Guards: ccode/contract/dots.c, ccode/stencil/rows.c, ccode/emit/vector.c, fuse/clone.c. */
+ * Guards: ccode/contract/dots.c, ccode/contract/scaled.c, ccode/stencil/rows.c,
+ * ccode/emit/vector.c, ccode/lower/leaf.c, plan/layout/uses.c, fuse/clone.c. */
 #include "nn.h"
+#include "backends/host/host.h"
 #include "tests/test.h"
 
 enum { OUT = 72, BLOCKS = 17, BLOCK = 32, IN = BLOCKS * BLOCK, ROWS = 33 };
@@ -118,6 +121,149 @@ test_plain(jot_Ctx *c, const char *backend, jot_DType dtype)
     jot_pop(c);
 }
 
+/* ---- rows of bytes ---- */
+
+static int8_t row[ROWS * IN];
+static char logged[1 << 20];
+static size_t nlogged;
+
+static void
+keep_log(void *ud, const char *text, size_t n)
+{
+    (void)ud;
+    n = n < sizeof logged - 1 - nlogged ? n : sizeof logged - 1 - nlogged;
+    memcpy(logged + nlogged, text, n);
+    nlogged += n;
+    logged[nlogged] = 0;
+}
+
+/* What the sums are of. PAIR: two of them, multiplied. */
+typedef enum { EIGHT, FOUR, PAIR } Kind;
+typedef struct { Kind kind; int rows, out, blocks, block; bool words; } Case;
+
+static int
+times(const Case *b, int o, int i)
+{
+    int at = o * b->blocks * b->block + i, in = i % b->block, half = b->block / 2;
+
+    if (b->kind != FOUR)
+        return bytes[at];
+    at = (at - in) / 2 + in % half;
+    return in < half ? halves[at] & 15 : halves[at] >> 4;
+}
+
+static double
+block_scale(const Case *b, int o, int k)
+{
+    return (o * 5 + k * 3) % (b->kind == PAIR ? 2 : 7) * 0.25 - 0.5;
+}
+
+/* (rows, out): the sum over blocks of scale * (the sum of products + 1), of numbers so small that
+ * floats are exact. */
+static double
+bytes_naive(const Case *b, int r, int o)
+{
+    double sum = 0;
+
+    for (int k = 0; k < b->blocks; k++) {
+        int dot = 1;
+        for (int i = k * b->block; i < (k + 1) * b->block; i++)
+            dot += row[r * b->blocks * b->block + i] * times(b, o, i);
+        sum += dot * block_scale(b, o, k);
+    }
+    return sum;
+}
+
+static jot_Var
+bytes_number(jot_Ctx *c, jot_DType dtype, int64_t v)
+{
+    return jot_full_int(c, dtype, JOT_SHAPE(), v);
+}
+
+static jot_Var
+bytes_product(jot_Ctx *c, const Case *b, jot_Var a)
+{
+    static float each[OUT * BLOCKS];
+    int64_t n = b->kind == FOUR ? b->block / 2 : b->block;
+    jot_DType dtype = b->kind == FOUR ? JOT_U8 : JOT_I8;
+    jot_Var w = jot_reshape(jot_param(c, dtype, JOT_SHAPE(b->out, b->blocks * n),
+                                      dtype == JOT_U8 ? (void *)halves : bytes),
+                            JOT_SHAPE(b->out, b->blocks, n)), y;
+
+    for (int i = 0; i < b->out * b->blocks; i++)
+        each[i] = (float)block_scale(b, i / b->blocks, i % b->blocks);
+    a = jot_cast(jot_reshape(a, JOT_SHAPE(b->rows, 1, b->blocks, b->block)), JOT_I32);
+    if (b->kind == FOUR)
+        y = jot_add(jot_mul(jot_cast(jot_bit_and(w, bytes_number(c, JOT_U8, 15)), JOT_I32),
+                            jot_narrow(a, 3, 0, n)),
+                    jot_mul(jot_narrow(a, 3, n, n),
+                            jot_cast(jot_shift_right(w, bytes_number(c, JOT_U8, 4)), JOT_I32)));
+    else /* unsigned, and 128 times the row less */
+        y = jot_mul(a, jot_cast(jot_bit_xor(jot_cast(w, JOT_U8), bytes_number(c, JOT_U8, 128)),
+                                JOT_I32));
+    y = jot_cast(jot_sum(y, JOT_DIMS(3)), JOT_F32);
+    if (b->kind != FOUR)
+        y = jot_sub(y, jot_scale(jot_stop_fuse(jot_cast(jot_sum(a, JOT_DIMS(3)), JOT_F32)), 128));
+    y = jot_mul(jot_offset(y, 1), jot_param(c, JOT_F32, JOT_SHAPE(b->out, b->blocks), each));
+    return jot_sum(y, JOT_DIMS(2));
+}
+
+static void
+test_bytes(jot_Ctx *c, const char *backend, const Case *b, bool words)
+{
+    double worst = 0;
+    Case again = *b;
+    int in = b->blocks * b->block;
+
+    nlogged = 0;
+    jot_push(c);
+    again.kind = EIGHT;
+    jot_Var a = jot_array(c, JOT_I8, JOT_SHAPE(b->rows, in), NULL), z = bytes_product(c, b, a);
+    if (b->kind == PAIR)
+        z = jot_mul(z, bytes_product(c, &again, a));
+    jot_Func f = jot_compile(c, JOT_VARS(a), JOT_VARS(z));
+    bool ok = jot_call(f, JOT_INS(JOT_IN(row, (size_t)(b->rows * in))),
+                       JOT_OUTS(JOT_OUT(y, (size_t)(b->rows * b->out) * sizeof *y)));
+    for (int k = 0; ok && k < b->rows * b->out; k++) {
+        double want = bytes_naive(b, k / b->out, k % b->out);
+        want *= b->kind == PAIR ? bytes_naive(&again, k / b->out, k % b->out) : 1;
+        want = fabs(want - (double)y[k]) / (1 + fabs(want));
+        worst = want <= worst ? worst : want;
+    }
+    CHECK(ok && worst <= (b->kind == PAIR ? 1e-7 : 0), "%s, kind %d, %d rows of %d by %d: off by "
+          "%g; %s", backend, b->kind, b->rows, in, b->out, worst, jot_message(c));
+    CHECK((strstr(logged, "dot u8i8") != NULL) == (words && b->words), "%s, kind %d, %d rows of %d "
+          "by %d: words are%s asked for, and%s found", backend, b->kind, b->rows, in, b->out,
+          words && b->words ? "" : " not", strstr(logged, "dot u8i8") ? "" : " not");
+    jot_func_free(f);
+    jot_pop(c);
+}
+
+static void
+test_words(const char *backend)
+{
+    static const Case cases[] = {
+        {EIGHT, 1, 72, 17, 32, true}, {EIGHT, 33, 72, 17, 32, true}, {FOUR, 1, 64, 17, 32, true},
+        {FOUR, 7, 71, 16, 32, true}, {PAIR, 1, 48, 6, 64, true}, {PAIR, 3, 40, 8, 32, true},
+        {EIGHT, 2, 16, 40, 12, true}, {EIGHT, 3, 33, 12, 30, false}, {FOUR, 2, 33, 24, 20, false}};
+    jot_Config config = {.backend = backend, .dump = "k", .deterministic = 1, .cache_dir = "",
+                         .hooks = {.log = keep_log}};
+    jot_Ctx *c = jot_open(&config);
+    Target has;
+
+    jot_target_default(&has);
+    jot_machine_detect(&has);
+    for (int i = 0; i < ROWS * IN; i++)
+        row[i] = (int8_t)((i * 7919) % 255 - 127);
+    if (jot_error(c))
+        SKIP("%s: %s", backend, jot_message(c));
+    else if (!(has.dots >> DOT_U8I8 & 1))
+        SKIP("words of bytes: the processor has no vpdpbusd");
+    for (size_t i = 0; !jot_error(c) && i < sizeof cases / sizeof *cases; i++)
+        test_bytes(c, backend, &cases[i], !strcmp(backend, "cc") && has.dots >> DOT_U8I8 & 1);
+    jot_close(c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -139,6 +285,8 @@ main(int argc, char **argv)
             test_plain(c, backends[i], JOT_I16);
         }
         jot_close(c);
+        if (i < 3 && (argc < 2 || !strcmp(argv[1], backends[i])))
+            test_words(backends[i]);
     }
     return DONE();
 }

@@ -100,24 +100,27 @@ cache_mkdir(char *dir)
     return why;
 }
 
-/* NULL, or why nothing may be kept there: who can write into the directory can run code as us. */
+enum { CACHE_MOST = 1 << 28 }; /* bytes of a file */
+
+/* NULL, or why nothing may be kept in the directory, or the file does not count: who can write there
+ * can run code as us. */
 static const char *
-cache_distrust(int fd)
+cache_distrust(int fd, bool file)
 {
     struct stat st;
 
     if (fstat(fd, &st))
         return strerror(errno);
     if (st.st_uid != geteuid())
-        return "it belongs to another user";
+        return file ? "belongs to another user: not taken" : "it belongs to another user";
     if (st.st_mode & 022)
-        return "other users may write there";
-    return NULL;
+        return file ? "is open to other users: not taken" : "other users may write there";
+    return file && st.st_size > CACHE_MOST ? "is too large: not taken" : NULL;
 }
 
 /* ---- tidying ------------------------------------------------------------------------------ */
 
-enum { CACHE_HOUR = 3600, CACHE_MEGABYTES = 512, CACHE_MOST = 1 << 28 };
+enum { CACHE_HOUR = 3600, CACHE_MEGABYTES = 512 };
 
 /* Entries last used before `before` go (INT64_MIN: none), unfinished ones older than an hour, and
  * what cannot be one. Returns the bytes of what is left. */
@@ -195,7 +198,7 @@ jot_cache_open(Cache *cache, jot_Ctx *ctx, bool tell)
     }
     made = cache_mkdir(cache->dir);
     cache->fd = open(cache->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    why = cache->fd >= 0 ? cache_distrust(cache->fd)
+    why = cache->fd >= 0 ? cache_distrust(cache->fd, false)
         : strerror(errno == ENOENT && made ? made : errno);
     if (!why) {
         cache_tidy(cache, ctx);
@@ -311,21 +314,6 @@ cache_reject(Cache *cache, jot_Ctx *ctx, const char *name, const char *what)
         jot_host_say(ctx, note);
 }
 
-/* NULL, or why a file does not count: an object is code that will run as this user. */
-static const char *
-cache_foreign(int fd)
-{
-    struct stat st;
-
-    if (fstat(fd, &st))
-        return strerror(errno);
-    if (st.st_uid != geteuid())
-        return "belongs to another user: not taken";
-    if (st.st_mode & 022)
-        return "is open to other users: not taken";
-    return st.st_size > CACHE_MOST ? "is too large: not taken" : NULL;
-}
-
 JOT_FN bool
 jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
 {
@@ -337,7 +325,7 @@ jot_cache_read(Cache *cache, jot_Ctx *ctx, const char *name, Bytes *entry)
     if (cache->fd >= 0 && fd < 0) /* a link to itself, a socket; else there is none, or we cannot */
         why = errno == EINVAL || errno == ELOOP || errno == ENXIO ? "is no file: not taken" : NULL;
     else if (fd >= 0)
-        why = cache_foreign(fd);
+        why = cache_distrust(fd, true);
     if (!why)
         return fd >= 0 && jot_host_read_fd(ctx, fd, SIZE_MAX, entry);
     cache_reject(cache, ctx, name, why);

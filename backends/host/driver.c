@@ -98,7 +98,7 @@ driver_kernels(Driver *d, DriverModule *m, Bytes object, KernelSym *sym)
     for (i = 0; i < m->n && !status; i++) {
         status = d->calls->kernel(d, m->code, &sym[i]);
         m->kernel[i] = sym[i].kernel;
-        sym[i].fn = jot_device_fn;
+        sym[i].fn = jot_plan_no_fn;
     }
     if (status)
         driver_drop(d, m);

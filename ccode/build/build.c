@@ -62,11 +62,10 @@ jot_build_buffer(Build *b, NodeId id, BufRole role)
     const Node *node = jot_node(b->ctx, id);
     char name[16];
     Text text = {NULL, NULL, 0, 0};
-    uint32_t i, buf;
+    uint32_t buf = jot_find_u32(b->args->bufs.v, b->args->bufs.n, id);
 
-    for (i = 0; i < b->args->bufs.n; i++)
-        if (b->args->bufs.v[i] == id)
-            return i + 1;
+    if (buf)
+        return buf;
     text.s = name;
     text.cap = sizeof name;
     jot_text_f(&text, "%s%u", role == BUF_INPUT ? "x" : "y", b->args->bufs.n);

@@ -71,7 +71,7 @@ typedef struct {
 JOT_FN bool jot_build_fail(Build *b, const char *what);
 /* Add a condition; false: it can never hold. */
 JOT_FN bool jot_build_guard(Build *b, Guards *g, Ix cond);
-/* An ALIAS is the node it stands for. */
+/* What an ALIAS without data stands for; another node is itself. */
 JOT_FN NodeId jot_build_real(jot_Ctx *ctx, NodeId id);
 /* The group reads it from a buffer. */
 JOT_FN bool jot_build_in_memory(Build *b, NodeId id);

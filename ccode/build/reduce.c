@@ -14,20 +14,8 @@
 JOT_FN bool
 jot_build_is_plain(jot_Ctx *ctx, const Node *reduce)
 {
-    const Node *y = jot_node(ctx, reduce->input[0]);
-    uint64_t seen = 0;
-    int64_t value;
-    int d, axis;
-
-    for (d = 0; d < reduce->nindex; d++) {
-        if (jot_ix_is_const(&ctx->ix, reduce->index[d], &value) && !value && reduce->ext[d] == 1)
-            continue;
-        if (!jot_ix_is_axis(&ctx->ix, reduce->index[d], &axis) || seen >> axis & 1
-            || y->ext[axis] != reduce->ext[d])
-            return false;
-        seen |= (uint64_t)1 << axis;
-    }
-    return true;
+    return jot_ix_whole(&ctx->ix, reduce->nindex, reduce->index, reduce->ext,
+                        jot_node(ctx, reduce->input[0])->ext);
 }
 
 static double

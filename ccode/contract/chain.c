@@ -48,19 +48,7 @@ jot_chain_ext(const Chain *c, int axis)
 static bool
 chain_windows(const Kernel *k, const Contract *c, uint32_t value)
 {
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        if (v->op == VAL_REDUCE)
-            jot_operands_skip(&w);
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if ((axes & c->k) && (axes & (c->m | c->n)))
-                return true;
-        }
-    }
-    return false;
+    return jot_contract_runs(k, value, c->k, c->m | c->n, 0);
 }
 
 /* Reductions and the axes they all keep. */
@@ -375,14 +363,10 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     c->target = target;
     c->lanes = lanes;
     c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
+    memset(s, 0, sizeof *s);
     s->no = chain_find(c);
     if (!s->no) {
-        ok = jot_kernel_copy(&was, k) && jot_chain_write(c, s);
-        if (ok && !jot_sched_verify(s, NULL)) {
-            jot_sched_close(s);
-            ok = false;
-        }
-        ok = jot_kernel_settle(k, &was, ok);
+        ok = jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && jot_chain_write(c, s));
     }
     jot_mem_free(k->mem, c, sizeof *c);
     return ok;

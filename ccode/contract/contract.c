@@ -92,17 +92,18 @@ contract_along(const Kernel *k, uint32_t value, uint64_t axes)
     return -1;
 }
 
-/* An index of a load below the value, with its group, runs along the sum alone. */
-static bool
-contract_grouped(const Kernel *k, const Contract *c, uint32_t value)
+JOT_FN bool
+jot_contract_runs(const Kernel *k, uint32_t value, uint64_t one, uint64_t other, uint64_t not)
 {
     OperandWalk w;
     uint32_t n;
     for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
+        if (v->op == VAL_REDUCE)
+            jot_operands_skip(&w);
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if ((axes & jot_kernel_wide(k, c->batch)) && (axes & c->k) && !(axes & (c->m | c->n)))
+            if ((axes & one) && (axes & other) && !(axes & not))
                 return true;
         }
     }
@@ -118,7 +119,7 @@ contract_groups(const Kernel *k, const Contract *c)
         for (int d = 0; d < k->bufs.v[k->stores.v[i].buf].rank; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[k->stores.v[i].at + (uint32_t)d]);
             if ((axes & jot_kernel_wide(k, c->batch)) && (axes & c->n))
-                return contract_grouped(k, c, c->a);
+                return jot_contract_runs(k, c->a, jot_kernel_wide(k, c->batch), c->k, c->m | c->n);
         }
     return false;
 }

@@ -34,6 +34,10 @@ JOT_FN void jot_contract_swap(Contract *c); /* a and b change places */
 JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
 /* Does some value below read its buffer at a sum of axes, such as h + p? */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
+/* Does an index of some load below, outside of sums, run along axes of both sets, and none of
+ * `not`? */
+JOT_FN bool jot_contract_runs(const Kernel *k, uint32_t value, uint64_t one, uint64_t other,
+                              uint64_t not);
 /* Axes of `taps` that some load below reads together with longer ones of `longer`: their steps read
  * the same elements again, as those of p in h + p. */
 JOT_FN uint64_t jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps, uint64_t longer);
@@ -75,6 +79,23 @@ JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 struct Epilogue;
 JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                                int lanes, struct Epilogue *epilogue);
+/* Sums of bytes' products, each for a block of the sum, that are scaled and summed up again
+ * (ccode/contract/scaled.c); of one kernel several, over the same axes. */
+enum { SCALED_SUMS = 4 };
+typedef struct {
+    uint32_t dot[SCALED_SUMS], sum[SCALED_SUMS];    /* of products; of what is scaled */
+    int n;
+    int v, r;               /* columns, which go in lanes; rows, -1: one */
+    int inner;              /* what the sums of products run over ... */
+    uint64_t blocks, kept;  /* ... the others; what these keep */
+} Scaled;
+JOT_FN bool jot_scaled_find(const Kernel *k, Scaled *s);
+/* As jot_contract_wish: panels of as many columns as there are lanes, weights in words. */
+JOT_FN bool jot_scaled_wish(const Kernel *k, const Scaled *s, const Target *target, uint32_t buf,
+                            Layout *layout);
+/* A schedule where all lies in panels. False: there is none, or out of memory. */
+JOT_FN bool jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes);
+
 /* What a device's unit for small matrices multiplies; TF32: halves, and f32 that it rounds. */
 typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse;
 /* The same on a device: tiles in the memory of work-groups, blocks of sums in registers

@@ -25,53 +25,13 @@ enum {
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
-/* The index has a value of its own for each point of its axes, which join *seen: 4*i + r, r below
- * 4. */
-static bool
-epilogue_detached(const Kernel *k, Ix ix, uint64_t *seen)
-{
-    IxTerm tmp;
-    uint32_t n;
-    int64_t c, reach = 0; /* of the terms so far, from the finest on */
-    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
-
-    for (uint32_t i = 0; i < n; i++) {
-        int64_t next = 0;
-        int axis = 0, found = -1;
-
-        for (uint32_t j = 0; j < n; j++) {
-            if (!jot_ix_is_axis(k->ix, t[j].atom, &axis) || t[j].k <= 0)
-                return false;
-            if (!(*seen >> axis & 1) && (found < 0 || t[j].k < next))
-                found = axis, next = t[j].k;
-        }
-        if (found < 0 || next <= reach)
-            return false;
-        *seen |= (uint64_t)1 << found;
-        reach += next * (k->axes.v[found].ext - 1);
-    }
-    return true;
-}
-
-/* An element of its own for each point. */
-static bool
-epilogue_plain(const Kernel *k, const KStore *s)
-{
-    uint64_t seen = 0;
-
-    for (int d = 0; d < s->nidx; d++)
-        if (!epilogue_detached(k, k->ixs.v[s->at + (uint32_t)d], &seen))
-            return false;
-    return !s->acc && !s->ncond && seen == k->values.v[s->value].free;
-}
-
 /* The store from which the value can be read back; -1: none. */
 JOT_FN int
 jot_epilogue_stored(const Kernel *k, const Epilogue *r, uint32_t value)
 {
     for (uint32_t i = 0; i < r->nplain; i++)
         if (r->plain[i].value == value && k->values.v[value].free == r->space
-            && epilogue_plain(k, &r->plain[i]))
+            && !r->plain[i].acc && jot_store_spreads(k, &r->plain[i]))
             return (int)i;
     return -1;
 }

@@ -45,22 +45,12 @@ jot_contract_again(Kernel *k, Contract *c, uint32_t product, uint32_t a, uint32_
     return c->reduce != 0;
 }
 
-/* A load that is 0 already where the condition does not hold. */
-static bool
-operand_zero(const Kernel *k, uint32_t value, Ix cond)
-{
-    const Value *v = &k->values.v[value];
-    bool found = false;
-    for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-        found |= k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond;
-    return found;
-}
-
 JOT_FN uint32_t
 jot_contract_where(Kernel *k, uint32_t value, Ix cond)
 {
-    int dtype = k->values.v[value].dtype;
-    if (operand_zero(k, value, cond))
+    const Value *v = &k->values.v[value];
+    int dtype = v->dtype;
+    if (v->op == VAL_LOAD && v->c.u == 0 && jot_kernel_asks(k, v, cond)) /* it is 0 already */
         return value;
     return jot_v_ew(k, EW_SELECT, (jot_DType)dtype, jot_v_index(k, JOT_BOOL, cond), value,
                     jot_v_constf(k, (jot_DType)dtype, 0));

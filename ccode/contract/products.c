@@ -15,6 +15,8 @@ jot_products_find(const Kernel *k, Products *p)
         p->form = PRODUCTS_EPILOGUE;
     else if (jot_contract_only(k, &p->of))
         p->form = PRODUCTS_ONE;
+    else if (jot_scaled_find(k, &p->scaled))
+        p->form = PRODUCTS_SCALED;
     return p->form != PRODUCTS_NONE;
 }
 

@@ -11,7 +11,8 @@
 typedef enum {
     PRODUCTS_NONE,
     PRODUCTS_ONE,       /* a contraction, all else is element-wise work before or after it */
-    PRODUCTS_EPILOGUE   /* ... or sums of its results, over all its rows */
+    PRODUCTS_EPILOGUE,  /* ... or sums of its results, over all its rows */
+    PRODUCTS_SCALED     /* sums of scaled sums of bytes' products */
 } ProductsForm;
 
 /* Values and axes are the kernel's behind residue classes (ccode/rewrite/residue.c). */
@@ -19,6 +20,7 @@ typedef struct Products {
     ProductsForm form;
     Contract of;
     Epilogue sums;                 /* EPILOGUE */
+    Scaled scaled;                 /* SCALED */
     uint32_t values, axes;      /* what the kernel had of these */
 } Products;
 

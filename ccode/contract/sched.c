@@ -62,11 +62,7 @@ jot_contract_cond(const Kernel *k, Ix cond)
 JOT_FN bool
 jot_contract_left_out(const ContractMake *m, Ix cond)
 {
-    const Value *v = &m->k->values.v[m->c.reduce];
-    for (int i = 0; i < v->ncond; i++)
-        if (m->k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
-            return true;
-    return false;
+    return jot_kernel_asks(m->k, &m->k->values.v[m->c.reduce], cond);
 }
 
 /* A bound that holds anyway, or that the buffer's own halo makes good. */
@@ -385,22 +381,14 @@ static void
 contract_order_sum(ContractMake *m)
 {
     const Value *a = &m->k->values.v[m->c.a];
-    int64_t stride[KERNEL_AXES];
-    m->nk = 0;
-    for (int x = 0; x < (int)m->k->axes.n; x++) {
-        bool tangled = false;
-        int at = m->nk;
-        if (!(m->c.k >> x & 1))
-            continue;
-        stride[x] = a->op == VAL_LOAD ? jot_kernel_step(m->k, a->buf, a->at, x, m->panel, &tangled)
-                                      : 0;
-        if (stride[x] < 0)
-            stride[x] = -stride[x];
-        for (; at > 0 && stride[m->korder[at - 1]] < stride[x]; at--)
-            m->korder[at] = m->korder[at - 1];
-        m->korder[at] = x;
-        m->nk++;
-    }
+    int64_t moved[KERNEL_AXES] = {0};
+    bool tangled = false;
+    for (int x = 0; x < (int)m->k->axes.n && a->op == VAL_LOAD; x++)
+        if (m->c.k >> x & 1) {
+            int64_t step = jot_kernel_step(m->k, a->buf, a->at, x, m->panel, &tangled);
+            moved[x] = step < 0 ? -step : step;
+        }
+    m->nk = jot_axes_by(m->c.k, moved, m->korder);
 }
 
 /* ---- the whole ---------------------------------------------------------------------------- */
@@ -580,8 +568,8 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     if (ok)
         ok = (m->dots.rows ? jot_contract_dots(m)
               : tiles      ? jot_contract_matrix(m) : jot_contract_place(m)) &&
-             (!epilogue || contract_epilogue(m, epilogue, tiles)) && jot_sched_verify(s, NULL);
-    ok = jot_kernel_settle(k, &was, ok);
+             (!epilogue || contract_epilogue(m, epilogue, tiles));
+    ok = jot_sched_settle(s, k, &was, ok);
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;
 }

@@ -509,6 +509,6 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
              && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }
     jot_mem_free(k->mem, t, sizeof *t);
-    return (ok && !k->mem->failed && jot_sched_verify(s, NULL))
+    return (ok && !k->mem->failed)
         || jot_sched_no(s, "no tiles of its sides suit work-groups");
 }

@@ -120,47 +120,6 @@ grid_stages(Grid *g)
     return ok;
 }
 
-/* Does the index tell the points of its axes apart, as digits do? i; 2*i + j of j < 2. */
-static bool
-index_spreads(const Kernel *k, Ix ix, uint64_t *seen)
-{
-    IxTerm tmp;
-    int64_t c, below = 0;
-    uint32_t n;
-    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
-    uint64_t axes = 0;
-    if (n && !jot_ix_axes(k->ix, ix))
-        return false;
-    while (axes != jot_ix_axes(k->ix, ix)) { /* the least first */
-        int64_t least = 0;
-        int axis = -1, a;
-        for (uint32_t i = 0; i < n; i++) {
-            if (!jot_ix_is_axis(k->ix, t[i].atom, &a) || t[i].k < 1)
-                return false;
-            if (!(axes >> a & 1) && (axis < 0 || t[i].k < least)) {
-                axis = a;
-                least = t[i].k;
-            }
-        }
-        if (axis < 0 || least <= below || !jot_mul_ok(k->axes.v[axis].ext - 1, least, &c) ||
-            !jot_add_ok(below, c, &below))
-            return false;
-        axes |= (uint64_t)1 << axis;
-    }
-    *seen |= axes;
-    return true;
-}
-
-JOT_FN bool
-jot_grid_spreads(const Kernel *k, const KStore *store)
-{
-    uint64_t seen = 0;
-    for (int d = 0; d < store->nidx; d++)
-        if (!index_spreads(k, k->ixs.v[store->at + (uint32_t)d], &seen))
-            return false;
-    return (store->free & ~seen) == 0 && store->ncond == 0;
-}
-
 /* ---- nests ---- */
 
 /* A store joins a nest of teams with more axes, which items share, inside of the loop over the
@@ -294,7 +253,7 @@ grid_nests(Grid *g)
     GridStage *st;
     for (int i = 0; i < g->nstages; i++) {
         const KStore *store = g->stage[i].store ? &g->k->stores.v[g->stage[i].what] : NULL;
-        if (store && !store->acc && !jot_grid_spreads(g->k, store))
+        if (store && !store->acc && !jot_store_spreads(g->k, store))
             return false;
         g->stage[i].team = !store && jot_grid_team(g->k, g->stage[i].what, g->target);
     }

@@ -20,8 +20,6 @@ JOT_FN void jot_grid_moved(const Kernel *k, uint32_t buf, uint32_t at, int64_t *
 JOT_FN bool jot_grid_moves(const Kernel *k, uint32_t value, int64_t *moved);
 /* Is a sum worth a work-group? */
 JOT_FN bool jot_grid_team(const Kernel *k, uint32_t value, const Target *target);
-/* Different points of a plain store are different elements: indices are axes, or digits of them. */
-JOT_FN bool jot_grid_spreads(const Kernel *k, const KStore *store);
 /* Loads that stand across the stores go through group memory (ccode/device/square.c). False: there
  * are none in large nests without sums, or out of memory; k and *s are what they were. */
 JOT_FN bool jot_grid_squares(Sched *s, Kernel *k, const Target *target);

@@ -64,7 +64,7 @@ square_stores(Square *q)
     const Kernel *k = q->k;
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *store = &k->stores.v[i];
-        if (store->acc || store->free != k->stores.v[0].free || !jot_grid_spreads(k, store) ||
+        if (store->acc || store->free != k->stores.v[0].free || !jot_store_spreads(k, store) ||
             jot_buf_cleared(q->s, store->buf))
             return false;
     }
@@ -152,15 +152,6 @@ square_rows(Square *q)
     return most > 0;
 }
 
-static bool
-square_listed(const Square *q, uint32_t value)
-{
-    for (int i = 0; i < q->nloads; i++)
-        if (q->load[i] == value)
-            return true;
-    return false;
-}
-
 /* The loads that are turned: as many as the group's memory holds. */
 static bool
 square_loads(Square *q)
@@ -173,7 +164,7 @@ square_loads(Square *q)
         for (jot_operands_open(&w, k, k->stores.v[i].value); (n = jot_operands_next(&w)) != 0;) {
             int64_t nbytes = SQUARE_SIDE * (SQUARE_SIDE + 1) *
                              (int64_t)jot_dtype_nbytes((jot_DType)k->values.v[n].dtype);
-            if (square_across(q, n) != q->r.axis || square_listed(q, n) || nbytes > left ||
+            if (square_across(q, n) != q->r.axis || jot_find_u32(q->load, (uint32_t)q->nloads, n) || nbytes > left ||
                 q->nloads == SQUARE_LOADS)
                 continue;
             q->load[q->nloads++] = n;
@@ -296,7 +287,7 @@ square_make(Square *q)
         ok = square_turn(q, q->load[i]);
     for (uint32_t i = 0; ok && i < q->k->stores.n; i++)
         ok = square_add(q, true, i, &q->c, &q->r, NULL);
-    return ok && !q->k->mem->failed && jot_sched_verify(q->s, NULL);
+    return ok && !q->k->mem->failed;
 }
 
 JOT_FN bool
@@ -308,7 +299,7 @@ jot_grid_squares(Sched *s, Kernel *k, const Target *target)
     q.k = k;
     q.target = target;
     if (square_group(&q) && square_found(&q, 2) &&
-        jot_kernel_settle(k, &was, jot_kernel_copy(&was, k) && square_make(&q)))
+        jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && square_make(&q)))
         return true;
     jot_sched_close(s);
     jot_sched_open(s, k, 1);

@@ -349,6 +349,10 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
         jot_print_f(p, "%b + %2v))", load->aux, jot_print_arg(p, load, 0));
         return;
     }
+    if (mode == WHOLE && jot_print_is_converted(p, in)) {
+        jot_print_f(p, "jot_cv_f32_i32x%d(%w)", p->lanes, a);
+        return;
+    }
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))
         jot_print_expr(p, a, 13, mode);
     else if (to == JOT_BOOL)

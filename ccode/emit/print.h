@@ -94,6 +94,7 @@ JOT_FN int jot_print_index_level(Printer *p, const Inst *in, LaneMode mode);
 /* ccode/emit/vector.c */
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
 JOT_FN bool jot_print_is_unpacked(const Printer *p, const Inst *in); /* ... loaded and converted */
+JOT_FN bool jot_print_is_converted(Printer *p, const Inst *in);
 JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
 JOT_FN void jot_print_choice(Printer *p, const Inst *in);
 JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);

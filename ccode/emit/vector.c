@@ -64,6 +64,16 @@ jot_print_is_unpacked(const Printer *p, const Inst *in)
            p->k->bufs.v[load->aux].dtype == load->dtype;
 }
 
+/* A whole vector of integers as floats. */
+JOT_FN bool
+jot_print_is_converted(Printer *p, const Inst *in)
+{
+    return p->d->vectors && !p->loop && in->op == C_EW && in->ew == EW_CAST &&
+           in->dtype == JOT_F32 && in->round == JOT_F32 && in->lanes &&
+           vector_arg(p, in, 0)->lanes && vector_arg(p, in, 0)->dtype == JOT_I32 &&
+           vector_operand(p, in, 0);
+}
+
 /* A choice by a mask: a comparison's, or made of bytes. */
 JOT_FN bool
 jot_print_is_choice(Printer *p, const Inst *in)
@@ -122,7 +132,7 @@ jot_print_whole(Printer *p, uint32_t n)
         return (jot_print_is_lane(in->dtype) || (in->narg == 1 && in->dtype == JOT_BOOL)) &&
                (p->k->bufs.v[in->aux].dtype == in->dtype ||
                 jot_print_is_half(p->k->bufs.v[in->aux].dtype));
-    if (jot_print_is_choice(p, in) || jot_print_is_unpacked(p, in))
+    if (jot_print_is_choice(p, in) || jot_print_is_unpacked(p, in) || jot_print_is_converted(p, in))
         return true;
     if (in->op != C_EW || !jot_print_is_lane(in->dtype) || in->ew == EW_CAST || in->ew == EW_SELECT)
         return false;

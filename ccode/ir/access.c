@@ -145,6 +145,47 @@ jot_kernel_axes_kind(const Kernel *k, AxisKind kind)
     return axes;
 }
 
+/* Does the index tell the points of its axes apart, as digits do? i; 2*i + j of j < 2. */
+static bool
+index_spreads(const Kernel *k, Ix ix, uint64_t *seen)
+{
+    IxTerm tmp;
+    int64_t c, below = 0;
+    uint32_t n;
+    const IxTerm *t = jot_ix_linear(k->ix, ix, &c, &n, &tmp);
+    uint64_t axes = 0;
+    if (n && !jot_ix_axes(k->ix, ix))
+        return false;
+    while (axes != jot_ix_axes(k->ix, ix)) { /* the least first */
+        int64_t least = 0;
+        int axis = -1, a;
+        for (uint32_t i = 0; i < n; i++) {
+            if (!jot_ix_is_axis(k->ix, t[i].atom, &a) || t[i].k < 1)
+                return false;
+            if (!(axes >> a & 1) && (axis < 0 || t[i].k < least)) {
+                axis = a;
+                least = t[i].k;
+            }
+        }
+        if (axis < 0 || least <= below || !jot_mul_ok(k->axes.v[axis].ext - 1, least, &c) ||
+            !jot_add_ok(below, c, &below))
+            return false;
+        axes |= (uint64_t)1 << axis;
+    }
+    *seen |= axes;
+    return true;
+}
+
+JOT_FN bool
+jot_store_spreads(const Kernel *k, const KStore *store)
+{
+    uint64_t seen = 0;
+    for (int d = 0; d < store->nidx; d++)
+        if (!index_spreads(k, k->ixs.v[store->at + (uint32_t)d], &seen))
+            return false;
+    return (store->free & ~seen) == 0 && store->ncond == 0;
+}
+
 /* ---- what is asked ------------------------------------------------------------------------ */
 
 JOT_FN int
@@ -163,14 +204,15 @@ jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n, const I
 {
     Ix bound[2];
     int left = jot_ix_bounds(p, at, ext, space, bound);
-    while (left-- > 0) {
-        bool there = false;
-        for (int i = 0; i < n && !there; i++)
-            there = cond[i] == bound[left];
-        if (!there)
-            return false;
-    }
-    return true;
+    while (left > 0 && jot_find_u32(cond, (uint32_t)n, bound[left - 1]))
+        left--;
+    return left == 0;
+}
+
+JOT_FN bool
+jot_kernel_asks(const Kernel *k, const Value *v, Ix cond)
+{
+    return v->ncond && jot_find_u32(&k->ixs.v[v->at + v->nidx], v->ncond, cond);
 }
 
 static bool

@@ -45,6 +45,9 @@ JOT_FN uint64_t jot_kernel_axes_open(const Kernel *k); /* whose extents are open
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
 #define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)
 
+/* Does the store go to an element of its own for each point? Whether it accumulates is not asked. */
+JOT_FN bool jot_store_spreads(const Kernel *k, const KStore *store);
+
 /* ---- what is asked ---- */
 
 /* What is to be asked so that 0 <= at < ext, as far as it is not known; how many, at most 2. */
@@ -52,6 +55,8 @@ JOT_FN int jot_ix_bounds(IxPool *p, Ix at, int64_t ext, const Space *space, Ix *
 /* Are both bounds known, or among the conditions? */
 JOT_FN bool jot_ix_bounded(IxPool *p, Ix at, int64_t ext, const Space *space, int n,
                            const Ix *cond);
+/* Is the condition one of a load's, or of a sum's? */
+JOT_FN bool jot_kernel_asks(const Kernel *k, const Value *v, Ix cond);
 /* The dimensions of a load of whose index the condition is a bound: index >= 0, or index < ext; as
  * a mask. */
 JOT_FN uint32_t jot_kernel_bound_of(const Kernel *k, const Value *load, Ix cond);

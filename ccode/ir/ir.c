@@ -61,16 +61,6 @@ jot_kernel_restore(Kernel *k, Kernel *was)
 }
 #undef KERNEL_LISTS
 
-JOT_FN bool
-jot_kernel_settle(Kernel *k, Kernel *was, bool done)
-{
-    if (done)
-        jot_kernel_close(was);
-    else
-        jot_kernel_restore(k, was);
-    return done;
-}
-
 JOT_FN const char *
 jot_kernel_string(Kernel *k, const char *text)
 {

@@ -192,9 +192,6 @@ JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
 /* Make k again what it was when `was` was copied from it (unless memory is refused); closes
  * `was`. */
 JOT_FN void jot_kernel_restore(Kernel *k, Kernel *was);
-/* After an attempt to schedule k: if it is done, k stays as it is, else it is restored to `was`.
- * Closes `was`; returns done. */
-JOT_FN bool jot_kernel_settle(Kernel *k, Kernel *was, bool done);
 /* A copy that lives as long as the kernel; NULL of NULL, and where memory is refused. */
 JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */
@@ -425,6 +422,9 @@ JOT_FN bool jot_sched_random(Sched *s, Kernel *k, int lanes, uint64_t seed);
  * there is none, *s is to be closed, and the plain schedule runs on a single item. */
 JOT_FN bool jot_sched_grid(Sched *s, Kernel *k, const Target *target);
 JOT_FN bool jot_sched_verify(const Sched *s, Text *why); /* legal for s->k, which is verified */
+/* After an attempt to schedule k, which may have changed it: if a schedule was made that is legal,
+ * both stay, else *s is closed and k what it was. Closes `was`; returns which. */
+JOT_FN bool jot_sched_settle(Sched *s, Kernel *k, Kernel *was, bool made);
 
 /* ---- the lowered tree --------------------------------------------------------------------- */
 

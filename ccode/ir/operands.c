@@ -8,6 +8,7 @@
  *   requires  operands before their users        keeps  everything: nothing is changed
  *
  * Read before: ccode/ir/operands.h. */
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 
 static uint32_t
@@ -142,9 +143,8 @@ jot_zero_without(const Kernel *k, uint32_t product, Ix cond)
 
         if (v->op != VAL_EW || v->ew != EW_MUL)
             jot_operands_skip(&w);
-        for (int i = 0; v->op == VAL_LOAD && v->c.u == 0 && i < v->ncond; i++)
-            if (k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
-                return true;
+        if (v->op == VAL_LOAD && v->c.u == 0 && jot_kernel_asks(k, v, cond))
+            return true;
     }
     return false;
 }

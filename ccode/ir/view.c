@@ -13,15 +13,6 @@
  * Read before: ccode/ir/ir.h. After: ccode/emit/emit.c. */
 #include "ccode/ir/ir.h"
 
-static bool
-view_is_slot(const Kernel *k, uint32_t buf)
-{
-    for (uint32_t i = 0; i < k->slots.n; i++)
-        if (k->slots.v[i] == buf)
-            return true;
-    return false;
-}
-
 /* Where all loads of the buffer stand along the dimension; -1: at no one place. */
 static int64_t
 view_place(const Kernel *k, uint32_t buf, int dim)
@@ -55,8 +46,9 @@ jot_kernel_views(Kernel *k)
     for (uint32_t b = 1; b < k->bufs.n; b++) {
         KBuf *buf = &k->bufs.v[b];
         int64_t at[JOT_MAX_RANK] = {0}, none[JOT_MAX_RANK] = {0};
+        bool read = buf->role == BUF_INPUT && !jot_find_u32(k->slots.v, k->slots.n, b);
 
-        for (int d = 0; d < buf->rank && buf->role == BUF_INPUT && !view_is_slot(k, b); d++) {
+        for (int d = 0; d < buf->rank && read; d++) {
             int64_t place = buf->ext[d] > 1 ? view_place(k, b, d) : -1;
 
             if (place < 0)

@@ -158,15 +158,6 @@ cut_positions(const Walk *w, int axis, bool innermost, int64_t *cut)
     return c.n + 2;
 }
 
-static bool
-is_edge_asked(const Walk *w, uint32_t n)
-{
-    for (uint32_t i = 0; i < w->t->refs.n; i++)
-        if (w->t->refs.v[i] == n)
-            return true;
-    return false;
-}
-
 /* A bound of the caller's steps, counted from where the segment begins and moved into it. */
 static uint32_t
 segment_bound(Walk *w, COp bound, int64_t from, COp op, int64_t end)
@@ -216,7 +207,7 @@ jot_walk_cut(Walk *w, uint32_t n, bool wide)
     int64_t cut[CUT_MOST + 2], zero;
     int count, around = w->segments;
     if (l->step != 1 || w->s->group || !jot_ix_is_const(ix, base, &zero) || zero != 0 ||
-        is_edge_asked(w, n))
+        jot_find_u32(w->t->refs.v, w->t->refs.n, n))
         return false;
     count = cut_positions(w, l->axis, is_innermost(w, n), cut);
     if (count == 0)

@@ -82,9 +82,8 @@ split_cond(const Code *code, uint32_t cond, uint32_t *out, int n)
         n = split_cond(code, code->args.v[in->arg], out, n);
         return split_cond(code, code->args.v[code->inst.v[cond].arg + 1], out, n);
     }
-    for (int i = 0; i < n; i++)
-        if (out[i] == cond)
-            return n;
+    if (jot_find_u32(out, (uint32_t)n, cond))
+        return n;
     out[n] = cond;
     return n + 1;
 }
@@ -234,15 +233,6 @@ jot_guard_dissolve(Code *code, uint32_t block, uint32_t n)
 
 /* ---- imply, merge ---- */
 
-static bool
-holds(const Guard *g, uint32_t cond)
-{
-    for (int i = 0; i < g->nknown; i++)
-        if (g->known[i] == cond)
-            return true;
-    return false;
-}
-
 /* Operands from the first condition on lose what holds. */
 static void
 drop_known(Guard *g, Inst *in, int first)
@@ -250,7 +240,7 @@ drop_known(Guard *g, Inst *in, int first)
     uint32_t *arg = &g->code->args.v[in->arg];
     int n = first;
     for (int i = first; i < in->narg; i++)
-        if (!holds(g, arg[i]))
+        if (!jot_find_u32(g->known, (uint32_t)g->nknown, arg[i]))
             arg[n++] = arg[i];
     in->narg = (uint16_t)n;
 }

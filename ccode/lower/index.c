@@ -52,15 +52,6 @@ address(IndexWalk *w, const Layout *l, const uint32_t *index)
     return jot_code_lin(w->b, c, arg, coef, n);
 }
 
-static bool
-is_near(const IndexWalk *w, Ix load)
-{
-    for (int i = 0; i < w->nnear; i++)
-        if (w->near[i] == load)
-            return true;
-    return false;
-}
-
 JOT_FN void
 jot_walk_near(IndexWalk *w, int n, const Ix *cond)
 {
@@ -104,7 +95,7 @@ load_index(IndexWalk *w, Ix ix)
     }
     at = address(w, b->layout, index);
     in.aux = buf;
-    in.exact = is_near(w, ix);
+    in.exact = jot_find_u32(w->near, (uint32_t)w->nnear, ix) != 0;
     in.pure = !w->written[buf % 256];
     return jot_code_add(w->b, in, &at, 1, NULL);
 }

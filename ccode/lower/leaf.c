@@ -129,10 +129,25 @@ open_if(Walk *w, const uint32_t *cond, int n)
     return n > 0;
 }
 
+static bool
+adds_words(const Code *c, uint32_t n)
+{
+    const Inst *in = &c->inst.v[n];
+    return in->op == C_DOT || (in->op == C_EW && in->ew == EW_ADD &&
+                               adds_words(c, c->args.v[in->arg]) &&
+                               adds_words(c, c->args.v[in->arg + 1]));
+}
+
+/* Products of words that are added to each other are added to the sum one by one. */
 static void
 step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
 {
     const Inst in = w->code->inst.v[body]; /* a copy: records are added below */
+    if (in.op == C_EW && in.ew == EW_ADD && v->ew == EW_ADD && adds_words(w->code, body)) {
+        for (int i = 0; i < in.narg; i++)
+            step_register(w, v, stage, w->code->args.v[in.arg + (uint32_t)i]);
+        return;
+    }
     uint32_t decl = jot_walk_register(w, stage, 0);
     Inst set = set_inst(w, stage, v->dtype, (EwOp)v->ew, w->lanes);
     bool product = in.op == C_EW && in.ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;

@@ -33,19 +33,10 @@ stays(const Unswitch *u, uint32_t n)
     return !jot_guard_inside(u->code, jot_guard_scope(u->code, n), u->loop);
 }
 
-static bool
-listed(const uint32_t *list, int n, uint32_t what)
-{
-    for (int i = 0; i < n; i++)
-        if (list[i] == what)
-            return true;
-    return false;
-}
-
 static void
 note(uint32_t *list, int *n, uint32_t what)
 {
-    if (!listed(list, *n, what) && *n < GUARD_CONDS)
+    if (!jot_find_u32(list, (uint32_t)*n, what) && *n < GUARD_CONDS)
         list[(*n)++] = what;
 }
 
@@ -102,7 +93,7 @@ copy_operands(Unswitch *u, uint32_t n, uint32_t copy)
         return false;
     for (uint32_t i = 0; i < in->narg; i++) {
         uint32_t arg = code->args.v[in->arg + (asks ? 1 - i : i)];
-        if (load && i > 0 && listed(u->cond, u->nconds, arg))
+        if (load && i > 0 && jot_find_u32(u->cond, (uint32_t)u->nconds, arg))
             continue;
         code->args.v[code->args.n++] = u->to[arg] ? u->to[arg] : arg;
     }

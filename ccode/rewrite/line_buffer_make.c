@@ -48,11 +48,7 @@ line_apart(const LineBuffer *l, uint64_t axes)
 static bool
 line_known(const LineBuffer *l, Ix cond)
 {
-    const Value *v = &l->k->values.v[l->reduce];
-    for (int i = 0; l->reduce && i < v->ncond; i++)
-        if (l->k->ixs.v[v->at + v->nidx + (uint32_t)i] == cond)
-            return true;
-    return false;
+    return jot_kernel_asks(l->k, &l->k->values.v[l->reduce], cond);
 }
 
 /* A condition (or several with `and`) at the line's positions; 0: it does not speak of these. */
@@ -119,13 +115,9 @@ line_load(LineBuffer *l, const Value v)
         Ix bound[2];
         int nbound = ix[d] != l->to ? 0
                    : jot_ix_bounds(k->ix, ix[d], k->bufs.v[v.buf].ext[d], &l->space, bound);
-        for (int b = 0; b < nbound; b++) {
-            bool there = false;
-            for (int i = 0; i < n; i++)
-                there |= cond[i] == bound[b];
-            if (!there)
+        for (int b = 0; b < nbound; b++)
+            if (!jot_find_u32(cond, (uint32_t)n, bound[b]))
                 cond[n++] = bound[b];
-        }
     }
     return jot_v_load(k, v.buf, ix, n, cond, v.c);
 }

@@ -296,27 +296,14 @@ merge_possible(const Kernel *k)
 
 /* ---- dimensions that a reshape left divided ---- */
 
-static bool
-merge_even(const IxPool *p, Ix ix)
-{
-    IxTerm one;
-    int64_t c;
-    uint32_t n;
-    const IxTerm *t = jot_ix_linear(p, ix, &c, &n, &one);
-    for (uint32_t i = 0; i < n; i++)
-        if (p->recs.v[t[i].atom].op != IX_AXIS)
-            return false;
-    return true;
-}
-
 /* 0: an access is not even; 1: all are, as they were; 2: some that was not now is. */
 static int
 merge_evens(Kernel *k, const uint32_t *at, const KBuf *b, int outer, int inner)
 {
     Ix o = k->ixs.v[*at + (uint32_t)outer], i = k->ixs.v[*at + (uint32_t)inner];
-    if (!merge_even(k->ix, merge_flat(k, o, i, b->ext[inner])))
+    if (!jot_ix_straight(k->ix, merge_flat(k, o, i, b->ext[inner])))
         return 0;
-    return merge_even(k->ix, o) && merge_even(k->ix, i) ? 1 : 2;
+    return jot_ix_straight(k->ix, o) && jot_ix_straight(k->ix, i) ? 1 : 2;
 }
 
 /* Does one index for both dimensions divide nothing, where two did? */
@@ -325,11 +312,8 @@ merge_straightens(Kernel *k, uint32_t buf, int outer, int inner)
 {
     const KBuf *b = &k->bufs.v[buf];
     int most = 0, got = 1;
-    if (!merge_adjacent(b->layout, outer, inner))
+    if (!merge_adjacent(b->layout, outer, inner) || jot_find_u32(k->slots.v, k->slots.n, buf))
         return false;
-    for (uint32_t i = 0; i < k->slots.n; i++)
-        if (k->slots.v[i] == buf)
-            return false;
     for (uint32_t i = 1; i < k->values.n && got; i++)
         if (k->values.v[i].op == VAL_LOAD && k->values.v[i].buf == buf) {
             got = merge_evens(k, &k->values.v[i].at, b, outer, inner);

@@ -151,13 +151,9 @@ class_narrow(Kernel *k, uint32_t sum, uint32_t operand)
     int n = 0;
     if (v->op != VAL_LOAD || class_users(k, operand) != 1)
         return;
-    for (int i = 0; i < v->ncond; i++) {
-        bool known = false;
-        for (int j = 0; j < s->ncond; j++)
-            known |= k->ixs.v[s->at + s->nidx + (uint32_t)j] == cond[i];
-        if (!known || !(jot_ix_axes(k->ix, cond[i]) & ~moved))
+    for (int i = 0; i < v->ncond; i++)
+        if (!jot_kernel_asks(k, s, cond[i]) || !(jot_ix_axes(k->ix, cond[i]) & ~moved))
             cond[n++] = cond[i];
-    }
     v->ncond = (uint8_t)n;
 }
 

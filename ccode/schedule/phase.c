@@ -90,14 +90,6 @@ find_nests(Phases *p)
 
 /* ---- what may be shared ---- */
 
-static bool
-reduced_over(const Sched *s, const Stage *st, int axis)
-{
-    return jot_stage_is_reduce(s, st) &&
-        (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1) &&
-        !(jot_stage_free(s, st) >> axis & 1);
-}
-
 /* The axis is an index of the store by itself: others may be anything. */
 static bool
 is_index(const Sched *s, const KStore *store, int axis)
@@ -126,7 +118,7 @@ static bool
 in_pieces(const Sched *s, const Stage *st, int n)
 {
     for (int i = 0; i < n; i++)
-        if (reduced_over(s, st, st->loop[i].axis))
+        if (jot_stage_reduces(s, st, st->loop[i].axis))
             return true;
     return false;
 }

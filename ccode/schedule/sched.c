@@ -175,6 +175,13 @@ jot_place_axes(const Sched *s, const Place *p)
     return axes;
 }
 
+JOT_FN bool
+jot_stage_reduces(const Sched *s, const Stage *st, int axis)
+{
+    return jot_stage_is_reduce(s, st) &&
+           (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1);
+}
+
 JOT_FN uint64_t
 jot_stage_free(const Sched *s, const Stage *st)
 {

@@ -14,6 +14,7 @@ JOT_FN Place jot_place_second(const Place *p); /* of the second one */
 JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */
 JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */
 JOT_FN uint64_t jot_stage_free(const Sched *s, const Stage *st);  /* axes the result depends on */
+JOT_FN bool jot_stage_reduces(const Sched *s, const Stage *st, int axis); /* over the axis */
 JOT_FN uint64_t jot_stage_axes(const Sched *s, const Stage *st);  /* free and reduced axes */
 JOT_FN int jot_stage_of(const Sched *s, uint32_t value);          /* that has it; -1: inlined */
 JOT_FN int jot_stage_partial(const Sched *s, uint32_t value);     /* ... partial results; -1 */

@@ -83,12 +83,10 @@ plane_runs_along(const Plane *p, int axis)
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         int64_t stride;
-        bool bent = false;
+        bool bent = jot_find_u32(p->load, (uint32_t)p->nloads, i);
         if (!p->used[i] || v->op != VAL_LOAD)
             continue;
         stride = jot_kernel_stride(p->k, v->buf, v->at, axis);
-        for (int j = 0; j < p->nloads; j++)
-            bent |= p->load[j] == i;
         if (stride != 1 && stride != (bent ? 2 : 0))
             return false;
         if (!bent && (jot_kernel_cond_axes(k, v) & p->bent))
@@ -383,6 +381,7 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     p->target = target;
     p->lanes = lanes;
     p->space = jot_kernel_space(k, p->ext);
+    memset(s, 0, sizeof *s);
     jot_kernel_used(k, p->used);
     no = !plane_values(p)    ? "no reductions of floats that are read through windows"
        : !plane_axes(p)      ? "windows or results do not lie along lanes"
@@ -390,12 +389,8 @@ jot_plane_sched(Sched *s, Kernel *k, const Target *target, int lanes)
        : plane_conditions(p) ? "terms have conditions that their factors do not have" : NULL;
     ok = !no;
     if (ok) {
-        ok = jot_kernel_copy(&was, k) && plane_tiles(p) && jot_plane_write(p, s);
-        if (ok && !jot_sched_verify(s, NULL)) {
-            jot_sched_close(s);
-            ok = false;
-        }
-        ok = jot_kernel_settle(k, &was, ok);
+        ok = jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && plane_tiles(p)
+                                              && jot_plane_write(p, s));
     }
     s->no = ok ? NULL : no ? no : "a tile would be too large, or it is not legal";
     jot_mem_free(k->mem, p, sizeof *p);

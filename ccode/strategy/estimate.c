@@ -21,7 +21,7 @@
 #include "ccode/ir/operands.h"
 #include "ccode/schedule/touch.h"
 
-enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 };
+enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 }; /* FAR: by as much no division moves, as steps go */
 /* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums; of what is
  * done beside what the ports take longest for. */
 #define CYCLES_BEGIN 8
@@ -149,32 +149,6 @@ est_derive(const Estimate *e, Touch *t)
     jot_touch_order(t, SCHED_AXES);
 }
 
-/* What a step of the axis moves the index by: a division by as much as the panel, or ESTIMATE_FAR,
- * does not move. */
-static double
-est_moved(const IxPool *ix, Ix index, int axis, int64_t panel)
-{
-    IxTerm tmp;
-    uint32_t n;
-    int64_t by;
-    double sum = 0;
-    const IxTerm *term = jot_ix_linear(ix, index, &by, &n, &tmp);
-
-    for (uint32_t i = 0; i < n; i++) {
-        const IxRec *r = &ix->recs.v[term[i].atom];
-        double moved = r->op == IX_LOAD ? PRICE_LINE : 1;
-
-        if (!(r->axes >> axis & 1))
-            continue;
-        if (r->op == IX_DIV || r->op == IX_MOD)
-            moved = est_moved(ix, r->a, axis, panel);
-        if (r->op == IX_DIV && jot_ix_is_const(ix, r->b, &by) && by > 0)
-            moved = by < panel && by < ESTIMATE_FAR ? moved / (double)by : 0;
-        sum += (double)term[i].k * moved;
-    }
-    return sum < 0 ? -sum : sum;
-}
-
 /* The width of the panels that the axis stands in: what some index is the rest of a division by. */
 static int64_t
 est_panel(const IxPool *ix, const Ix *index, int rank, int axis)
@@ -214,9 +188,10 @@ est_access(const Estimate *e, Est *t, uint32_t buf, const Ix *index, bool store)
     for (int a = 0; a < SCHED_AXES; a++) {
         int64_t panel = est_panel(e->s->k->ix, index, b->rank, a);
 
+        panel = panel < ESTIMATE_FAR ? panel : ESTIMATE_FAR;
         for (int d = 0; d < b->rank; d++)
             touch->moved[a] += touch->nbytes * jot_layout_pitch(b->layout, d)
-                             * est_moved(e->s->k->ix, index[d], a, panel);
+                             * jot_ix_moved_in(e->s->k->ix, index[d], a, panel, NULL);
     }
     est_derive(e, touch);
 }

@@ -144,9 +144,9 @@ make_tiles(Ask *a)
     Kernel was;
 
     return c
-        && jot_kernel_settle(a->k, &was, jot_kernel_copy(&was, a->k)
-                                             && jot_contract_grid(a->s, a->k, c, &a->target,
-                                                                  matrix));
+        && jot_sched_settle(a->s, a->k, &was, jot_kernel_copy(&was, a->k)
+                                                  && jot_contract_grid(a->s, a->k, c, &a->target,
+                                                                       matrix));
 }
 
 static bool
@@ -214,6 +214,8 @@ static const Strategy strategies[] = {
       make_epilogue, NULL },
     { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,
       make_weight, NULL },
+    { "scaled sums of bytes", CPU_PRODUCT | WINDOW | FACT_FREE, PASS_LAID_OUT, CHOICE_PRODUCT, 0,
+      NULL, jot_scaled_sched },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
       make_tiles, NULL },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_blocks, NULL },

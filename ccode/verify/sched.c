@@ -43,13 +43,6 @@ needed_axes(const Sched *s, const Stage *st)
     return jot_stage_axes(s, &bare);
 }
 
-static bool
-reduces_over(const Sched *s, const Stage *st, int axis)
-{
-    return jot_stage_is_reduce(s, st) &&
-        (jot_sched_axes(s, s->k->values.v[st->what].axes) >> axis & 1);
-}
-
 /* A loop over partial results: the innermost one of its axis that they have. */
 static bool
 combined(const Sched *s, const Stage *st, const SLoop *l)
@@ -59,7 +52,7 @@ combined(const Sched *s, const Stage *st, const SLoop *l)
     for (int i = 0; p && i < p->part; i++)
         if (jot_loop_parts(s, p, i) && p->loop[i].axis == l->axis)
             found = i;
-    return found >= 0 && p->loop[found].step == l->step && reduces_over(s, st, l->axis);
+    return found >= 0 && p->loop[found].step == l->step && jot_stage_reduces(s, st, l->axis);
 }
 
 /* Axes reduced over that no partial result stands apart for: one of them is all of the axis. */
@@ -126,7 +119,7 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             return jot_refuse(why, "inside of a loop of lanes is one that is not unrolled", n);
         if (l->kind == LOOP_PARALLEL && i > 0 && st->loop[i - 1].kind != LOOP_PARALLEL)
             return jot_refuse(why, "a parallel loop is not the outermost", n);
-        if (l->kind == LOOP_PARALLEL && i >= st->part && reduces_over(s, st, l->axis))
+        if (l->kind == LOOP_PARALLEL && i >= st->part && jot_stage_reduces(s, st, l->axis))
             return jot_refuse(why, "a reduction runs over a parallel loop without partial results",
                               n);
         left[l->axis] = l->step;
@@ -375,4 +368,16 @@ jot_sched_verify(const Sched *s, Text *why)
     }
     return complete_ok(s, why) && sharing_ok(s, why) && jot_verify_back(s, why) &&
            jot_verify_bounds(s->k, why) && !s->k->mem->failed;
+}
+
+JOT_FN bool
+jot_sched_settle(Sched *s, Kernel *k, Kernel *was, bool made)
+{
+    if (made && jot_sched_verify(s, NULL)) {
+        jot_kernel_close(was);
+        return true;
+    }
+    jot_sched_close(s);
+    jot_kernel_restore(k, was);
+    return false;
 }

@@ -42,6 +42,7 @@ typedef struct {
     jot_Var norm;
     LlamaLayer layer[LLAMA_LAYERS];
     int64_t rows, room;     /* conversations; tokens that a cache has room for */
+    bool rounded;           /* what meets weights in blocks is rounded (llama_times) */
 } Llama;
 
 /* Weights drawn as for training, f32, or of a dtype, or quantised; 0: the context says why. */
@@ -51,8 +52,11 @@ bool llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype);
 /* All that an optimiser changes, into list, which has room for `most`: how many there are. */
 int llama_parameters(const Llama *m, jot_Var *list, int most);
 
-/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. */
-jot_Var llama_times(jot_Var x, LlamaWeight w);
+/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. rounded: where they
+ * lie in blocks, x is rounded to 8 bits a number, 127 the largest of each 32, so that all products
+ * are of bytes; a result is off by at most the sum over blocks of
+ *     |scale of w| (largest of x) / 254 * (sum of the block's |data of w|), and floats' rounding. */
+jot_Var llama_times(jot_Var x, LlamaWeight w, bool rounded);
 
 /* What changes from call to call of one compiled function. */
 typedef struct {

@@ -75,8 +75,62 @@ weight_times_q4(jot_Var x, LlamaWeight w)
                    jot_scale(jot_stop_fuse(jot_matmul(whole, jot_swap(scale, 0, 1))), 8));
 }
 
+/* x (rows, blocks, 32) as bytes, each block's largest 127; what they are times, and that times their
+ * sum and `less`: (rows, blocks). A kernel of their own makes them, once for all that x meets. */
+typedef struct { jot_Var bytes, scale, sum; } Rounded;
+
+static Rounded
+weight_round(jot_Var x, double less)
+{
+    jot_Var most = jot_max(jot_abs(x), JOT_DIMS(2)), zero = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 0);
+    jot_Var by = jot_unsqueeze(jot_where(jot_gt(most, zero), jot_div(jot_full(
+                                   x.ctx, JOT_F32, JOT_SHAPE(), 127), most), zero), 2);
+    jot_Var whole = jot_round(jot_mul(x, by));
+
+    return (Rounded){
+        .bytes = jot_stop_fuse(jot_cast(whole, JOT_I8)),
+        .scale = jot_stop_fuse(jot_scale(most, 1.0 / 127)),
+        .sum = jot_stop_fuse(jot_mul(jot_scale(most, less / 127), jot_sum(whole, JOT_DIMS(2))))};
+}
+
+/* Sums of products of bytes, x (rows, 1, blocks, n) of i32 and w (out, blocks, n) of u8 */
+static jot_Var
+weight_dots(jot_Var x, jot_Var w)
+{
+    return jot_mul(x, jot_cast(w, JOT_I32));
+}
+
+static jot_Var
+weight_number(jot_Var w, int64_t number)
+{
+    return jot_full_int(w.ctx, JOT_U8, JOT_SHAPE(), number);
+}
+
+/* Of x (rows, in) that is rounded, weights unsigned: of 8 bits all are 128 more, of 4 bits 8.
+ *     sum over b of scale[o, b] * (x's scale[r, b] * (integers) - 128 * (x's sum)[r, b]) */
+static jot_Var
+weight_times_rounded(jot_Var x, LlamaWeight w)
+{
+    int64_t rows = jot_extent(x, 0), blocks = jot_extent(w.scale, 1);
+    bool q8 = w.form == LLAMA_Q8_0;
+    Rounded r = weight_round(jot_reshape(x, JOT_SHAPE(rows, blocks, BLOCK)), q8 ? 128 : 8);
+    jot_Var bytes = jot_cast(jot_unsqueeze(r.bytes, 1), JOT_I32), y;
+    jot_Var each = jot_reshape(w.data, JOT_SHAPE(-1, blocks, q8 ? BLOCK : BLOCK / 2));
+
+    if (q8)
+        y = weight_dots(bytes, jot_bit_xor(jot_cast(each, JOT_U8), weight_number(w.data, 128)));
+    else
+        y = jot_add(weight_dots(jot_narrow(bytes, 3, 0, BLOCK / 2),
+                                jot_bit_and(each, weight_number(w.data, 15))),
+                    weight_dots(jot_narrow(bytes, 3, BLOCK / 2, BLOCK / 2),
+                                jot_shift_right(each, weight_number(w.data, 4))));
+    y = jot_cast(jot_sum(y, JOT_DIMS(3)), JOT_F32);
+    y = jot_sub(jot_mul(y, jot_unsqueeze(r.scale, 1)), jot_unsqueeze(r.sum, 1));
+    return jot_sum(jot_mul(y, jot_cast(w.scale, JOT_F32)), JOT_DIMS(2));
+}
+
 jot_Var
-llama_times(jot_Var x, LlamaWeight w)
+llama_times(jot_Var x, LlamaWeight w, bool rounded)
 {
     int64_t b = jot_extent(x, 0), t = jot_extent(x, 1), in = jot_extent(x, 2), blocks;
     jot_Var y, each;
@@ -85,7 +139,9 @@ llama_times(jot_Var x, LlamaWeight w)
         return jot_matmul(x, jot_swap(jot_cast(w.data, JOT_F32), 0, 1));
     blocks = jot_extent(w.scale, 1);
     x = jot_reshape(x, JOT_SHAPE(b * t, in));
-    if (w.form == LLAMA_Q8_0) {
+    if (rounded)
+        y = weight_times_rounded(x, w);
+    else if (w.form == LLAMA_Q8_0) {
         each = jot_unsqueeze(jot_cast(w.scale, JOT_F32), 2);
         y = jot_cast(jot_reshape(w.data, JOT_SHAPE(-1, blocks, BLOCK)), JOT_F32);
         y = weight_blocks(jot_reshape(x, JOT_SHAPE(b * t, blocks, BLOCK)), jot_mul(y, each));
@@ -150,9 +206,9 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
 {
     int64_t b = jot_extent(x, 0), t = jot_extent(x, 1);
     jot_Attention how = {.causal = !jot_ok(at->start)};
-    jot_Var q = heads_of(m, llama_times(x, l->wq), m->of.heads, positions);
-    jot_Var k = heads_of(m, llama_times(x, l->wk), m->of.kv_heads, positions);
-    jot_Var v = heads_of(m, llama_times(x, l->wv), m->of.kv_heads, jot_none());
+    jot_Var q = heads_of(m, llama_times(x, l->wq, m->rounded), m->of.heads, positions);
+    jot_Var k = heads_of(m, llama_times(x, l->wk, m->rounded), m->of.kv_heads, positions);
+    jot_Var v = heads_of(m, llama_times(x, l->wv, m->rounded), m->of.kv_heads, jot_none());
 
     if (jot_ok(at->start)) {
         how.mask = cache_mask(m, at->start, t);
@@ -162,7 +218,7 @@ attend(Llama *m, LlamaLayer *l, jot_Var x, const LlamaAt *at, jot_Var positions)
         v = cache_update(l->values, v, at->place, 2);
     }
     x = jot_transpose(jot_attention(q, k, v, &how), JOT_INTS(0, 2, 1, 3));
-    return llama_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo);
+    return llama_times(jot_reshape(x, JOT_SHAPE(b, t, m->of.heads * m->of.head_dim)), l->wo, m->rounded);
 }
 
 /* Rows of the table. */
@@ -195,12 +251,12 @@ llama_graph(Llama *m, const LlamaAt *at, bool last)
         n = jot_rms_norm(x, l->norm, m->of.eps);
         x = jot_add(x, attend(m, l, n, at, positions));
         n = jot_rms_norm(x, l->ff_norm, m->of.eps);
-        n = jot_mul(jot_silu(llama_times(n, l->w1)), llama_times(n, l->w3));
-        x = jot_add(x, llama_times(n, l->w2));
+        n = jot_mul(jot_silu(llama_times(n, l->w1, m->rounded)), llama_times(n, l->w3, m->rounded));
+        x = jot_add(x, llama_times(n, l->w2, m->rounded));
     }
     if (last)
         x = jot_slice_dim(x, 1, -1, JOT_END, 1);
-    x = llama_times(jot_rms_norm(x, m->norm, m->of.eps), m->out);
+    x = llama_times(jot_rms_norm(x, m->norm, m->of.eps), m->out, m->rounded);
     return jot_leave(m->c, last ? jot_squeeze(x, 1) : x);
 }
 

@@ -246,6 +246,7 @@ batch_loop(FlowBatch *b)
     b->m.flow.carries = f->carries + counts;
     b->m.flow.stacked = f->stacked;
     b->m.flow.saved = f->saved ? b->m.flow.carries : 0;
+    b->m.flow.counter = f->carries;
     if (f->counted)
         ok = batch_count(b, &live);
     for (k = f->lead; k < b->node->ninputs && ok; k++) {

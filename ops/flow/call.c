@@ -163,6 +163,7 @@ while_make(FlowMake *m, jot_Vars init, jot_BodyFn *test, jot_BodyFn *body, void 
     m->flow.most = counts ? most : INT64_MAX;
     m->flow.carries = init.n + counts;
     m->flow.saved = counts ? m->flow.carries : 0;
+    m->flow.counter = init.n;
     if (!flows_list(m, "init", init.n, 1) || !flows_inputs(m, init, "init")
         || (counts && !while_count(m))
         || !jot_flow_build(m, FLOW_TEST, test, user, 0, init.n, 1)

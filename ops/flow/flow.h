@@ -53,6 +53,7 @@ typedef struct Flow {
     bool reverse;
     int64_t most;          /* ... trips; INT64_MAX: no bound, nothing is stacked or saved */
     int carries, stacked, saved;
+    int counter;           /* where a test ends it and carries are saved: the one that counts trips */
     int lead;              /* inputs before these: COND's test, a LOOP's count */
     uint64_t sliced[4];    /* bit k: input k */
     NodeId *hole;          /* per input; 0 of the lead */
@@ -97,6 +98,8 @@ JOT_FN bool jot_flow_capture(FlowMake *m);
 
 /* ---- ops/flow/make.c ------------------------------------------------------------------------ */
 
+/* What it is, refs 1; NULL: the error is set. */
+JOT_FN CodeSpec *jot_flow_spec(FlowMake *m);
 /* The node; its outputs' PICKs. False: the error is set. */
 JOT_FN bool jot_flow_node(FlowMake *m, NodeId *pick);
 JOT_FN void jot_flow_free(jot_Ctx *ctx, Flow *flow, int inputs); /* what it holds on to */

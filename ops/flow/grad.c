@@ -211,7 +211,7 @@ static NodeId
 grad_count(const FlowDiff *d)
 {
     return d->flow->counted ? jot_node(d->ctx, d->id)->input[0]
-         : d->flow->body[FLOW_TEST].n ? d->pick[d->flow->carries - 1] : 0;
+         : d->flow->body[FLOW_TEST].n ? d->pick[d->flow->counter] : 0;
 }
 
 typedef struct {
@@ -463,6 +463,7 @@ tangent_loop(FlowDiff *d, NodeId *hole)
     d->m.flow.carries = f->carries + floats;
     d->m.flow.stacked = stacked;
     d->m.flow.saved = f->saved ? d->m.flow.carries : 0;
+    d->m.flow.counter = f->counter;
     tangent_numbers(d, 0, f->carries, f->carries);
     tangent_numbers(d, f->carries, f->carries + f->stacked, f->carries + floats);
     tangent_numbers(d, f->carries + f->stacked, d->spec->outputs,

@@ -87,24 +87,35 @@ make_flow(const FlowMake *m, CodeSpec *s)
     return true;
 }
 
-JOT_FN bool
-jot_flow_node(FlowMake *m, NodeId *pick)
+JOT_FN CodeSpec *
+jot_flow_spec(FlowMake *m)
 {
     const Flow *f = &m->flow;
     int outputs = f->kind == FLOW_COND ? m->results[FLOW_THEN] : f->carries + f->stacked + f->saved;
     CodeSpec *s;
-    bool ok;
 
     if (m->n + outputs > FLOW_MOST)
         return jot_fail(m->ctx, JOT_ERANGE, "%s: %d variables go in, those that the body reads "
                         "from outside among them, and %d come out; %d are taken", m->op, m->n,
-                        outputs, FLOW_MOST);
+                        outputs, FLOW_MOST), NULL;
     s = jot_codespec_open(m->ctx, m->n, outputs, 0);
     if (!s)
-        return jot_fail_memory(m->ctx, m->op);
-    ok = (jot_codespec_name(s, "", m->op) || jot_fail_memory(m->ctx, m->op)) && make_args(m, s)
-      && make_flow(m, s) && jot_codespec_node(m->ctx, s, m->input, pick);
+        return jot_fail_memory(m->ctx, m->op), NULL;
+    if ((jot_codespec_name(s, "", m->op) || jot_fail_memory(m->ctx, m->op)) && make_args(m, s)
+        && make_flow(m, s))
+        return s;
     jot_code_unref(m->ctx, s);
+    return NULL;
+}
+
+JOT_FN bool
+jot_flow_node(FlowMake *m, NodeId *pick)
+{
+    CodeSpec *s = jot_flow_spec(m);
+    bool ok = s && jot_codespec_node(m->ctx, s, m->input, pick);
+
+    if (s)
+        jot_code_unref(m->ctx, s);
     return ok || jot_fail_memory(m->ctx, m->op);
 }
 
@@ -295,7 +306,8 @@ form_part(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form, int body)
 
     for (k = 0; k < n; k++)
         root[k] = result[k].node;
-    ok = !n || (jot_graph_order(ctx, root, (uint32_t)n, true, &list)
+    /* what stands on no hole may be outside as well, and have elements there */
+    ok = !n || (jot_graph_order(ctx, root, (uint32_t)n, false, &list)
                 && ((to = jot_mem_new(&ctx->mem, list.n, sizeof *to)) != NULL
                     || jot_fail_memory(ctx, s->name))
                 && form_copy(ctx, &list, to)

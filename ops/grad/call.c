@@ -226,8 +226,7 @@ jot_reaches(jot_Var y, jot_Vars x, jot_Reach *reach)
 {
     jot_Ctx *ctx = y.ctx ? y.ctx : jot_ctx_of(x);
     NodeId id = ctx ? jot_node_in(ctx, y, "reaches", "y") : 0, *xs;
-    bool ok = true;
-    int k;
+    bool ok;
 
     if (!id || !grad_counts(ctx, "reaches", "x", x.n))
         return false;
@@ -237,9 +236,7 @@ jot_reaches(jot_Var y, jot_Vars x, jot_Reach *reach)
         return true;
     if (!(xs = jot_mem_new(&ctx->mem, (size_t)x.n, sizeof *xs)))
         return jot_fail_memory(ctx, "reaches");
-    for (k = 0; k < x.n && ok; k++)
-        ok = (xs[k] = jot_node_at(ctx, x, k, "reaches", "x")) != 0;
-    ok = ok && reach_all(ctx, id, x.n, xs, reach);
+    ok = jot_nodes_of(ctx, x, "reaches", "x", xs) && reach_all(ctx, id, x.n, xs, reach);
     jot_mem_free(&ctx->mem, xs, (size_t)x.n * sizeof *xs);
     return ok;
 }

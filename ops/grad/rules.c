@@ -122,19 +122,9 @@ static bool
 grad_reaches_all(Grad *g, const Node *n)
 {
     const Node *y = jot_node(g->ctx, n->input[0]);
-    uint64_t seen = 0;
-    int64_t value;
-    int axis = 0;
 
-    for (int d = 0; d < n->rank; d++) {
-        if (n->ext[d] == 1 && jot_ix_is_const(&g->ctx->ix, n->index[d], &value) && !value)
-            continue;
-        if (!jot_ix_is_axis(&g->ctx->ix, n->index[d], &axis) || seen >> axis & 1
-            || y->ext[axis] != n->ext[d])
-            return false;
-        seen |= (uint64_t)1 << axis;
-    }
-    return y->nelem > 0 && !n->ncond;
+    return y->nelem > 0 && !n->ncond
+        && jot_ix_whole(&g->ctx->ix, n->rank, n->index, n->ext, y->ext);
 }
 
 /* Is each element reduced by itself, whatever the operator? */

@@ -466,3 +466,34 @@ jot_ix_load(IxPool *pool, int slot, int n, const Ix *index)
     }
     return ix_intern(pool, r, NULL, index);
 }
+
+JOT_FN bool
+jot_ix_straight(const IxPool *pool, Ix ix)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n, i;
+    int64_t c;
+
+    t = jot_ix_linear(pool, ix, &c, &n, &tmp);
+    for (i = 0; i < n && pool->recs.v[t[i].atom].op == IX_AXIS; i++)
+        ;
+    return i == n;
+}
+
+JOT_FN bool
+jot_ix_whole(const IxPool *pool, int n, const Ix *index, const int64_t *to, const int64_t *from)
+{
+    uint64_t seen = 0;
+    int64_t value;
+    int k, axis;
+
+    for (k = 0; k < n; k++) {
+        if (to[k] == 1 && jot_ix_is_const(pool, index[k], &value) && !value)
+            continue;
+        if (!jot_ix_is_axis(pool, index[k], &axis) || seen >> axis & 1 || from[axis] != to[k])
+            return false;
+        seen |= (uint64_t)1 << axis;
+    }
+    return true;
+}

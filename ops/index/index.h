@@ -98,6 +98,14 @@ JOT_FN int64_t jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside);
 /* By how much a step of axis moves it, up or down, on average: i/4 by a quarter; what is loaded at
  * i by a line of the cache. *far (NULL: not asked): it is not by as much at each step. */
 JOT_FN double jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far);
+/* ... within panels: what is divided by as many or more does not move. */
+JOT_FN double jot_ix_moved_in(const IxPool *pool, Ix ix, int axis, int64_t panel, bool *far);
+/* Is it a sum of axes times constants? */
+JOT_FN bool jot_ix_straight(const IxPool *pool, Ix ix);
+/* Is each of n indices, into something of extents `to`, an axis of its own that is as long in
+ * `from`, or 0 where the extent is 1? */
+JOT_FN bool jot_ix_whole(const IxPool *pool, int n, const Ix *index, const int64_t *to,
+                         const int64_t *from);
 /* Smallest and largest value; false if not known (an unknown axis, an overflow). An empty space
  * runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);

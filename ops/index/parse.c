@@ -124,13 +124,10 @@ ixparse_guard(IxReader *r, Ix condition)
 {
     IxParse *out = r->out;
     int64_t value;
-    int k;
 
-    if (jot_ix_is_const(out->pool, condition, &value) && value)
+    if ((jot_ix_is_const(out->pool, condition, &value) && value)
+        || jot_find_u32(out->guards, (uint32_t)out->nguards, condition))
         return;
-    for (k = 0; k < out->nguards; k++)
-        if (out->guards[k] == condition)
-            return;
     if (out->nguards == out->max_guards)
         ixparse_bad(r, r->at, "too many loads: at most %d conditions", out->max_guards);
     else

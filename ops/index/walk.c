@@ -56,6 +56,12 @@ jot_ix_coef(const IxPool *pool, Ix ix, int axis, bool *inside)
 JOT_FN double
 jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far)
 {
+    return jot_ix_moved_in(pool, ix, axis, INT64_MAX, far);
+}
+
+JOT_FN double
+jot_ix_moved_in(const IxPool *pool, Ix ix, int axis, int64_t panel, bool *far)
+{
     const IxTerm *t;
     IxTerm tmp;
     uint32_t n, i;
@@ -76,9 +82,9 @@ jot_ix_moved(const IxPool *pool, Ix ix, int axis, bool *far)
         if (far)
             *far |= r->op != IX_AXIS;
         if (r->op == IX_DIV || r->op == IX_MOD)
-            moved = jot_ix_moved(pool, r->a, axis, far);
+            moved = jot_ix_moved_in(pool, r->a, axis, panel, far);
         if (r->op == IX_DIV && jot_ix_is_const(pool, r->b, &c) && c > 0)
-            moved /= (double)c;
+            moved = c < panel ? moved / (double)c : 0;
         sum += (double)t[i].k * moved;
     }
     return sum < 0 ? -sum : sum;

@@ -256,10 +256,7 @@ jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out)
         return false;
     ok = jot_parts_lists(ctx, op, y, x, out);
     mark = ctx->loose.n;
-    for (k = 0; ok && k < x.n; k++)
-        ok = (id[k] = jot_node_at(ctx, x, k, op, "x")) != 0;
-    for (k = 0; ok && k < y.n; k++)
-        ok = (of[k] = jot_node_at(ctx, y, k, op, "y")) != 0;
+    ok = ok && jot_nodes_of(ctx, x, op, "x", id) && jot_nodes_of(ctx, y, op, "y", of);
     n = ok ? part_inputs(ctx, y.n, of, x.n, id) : -1;
     ok = n >= 0;
     for (k = 0; ok && k < y.n; k++)

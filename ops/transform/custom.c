@@ -330,7 +330,6 @@ jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, void *user, jot_
     NodeId id[UINT8_MAX];
     uint32_t mark;
     bool ok;
-    int k;
 
     ctx = ctx ? ctx : jot_ctx_of(x);
     if (!ctx)
@@ -339,11 +338,8 @@ jot_custom_grad(jot_Vars y, jot_Vars x, jot_CustomGradFn *grad, void *user, jot_
     if (ok && !grad)
         ok = jot_fail(ctx, JOT_EUSE, "custom_grad: grad is NULL");
     mark = ctx->loose.n;
-    for (k = 0; ok && k < x.n; k++)
-        ok = (id[k] = jot_node_at(ctx, x, k, op, "x")) != 0;
-    for (k = 0; ok && k < y.n; k++)
-        ok = (id[x.n + k] = jot_node_at(ctx, y, k, op, "y")) != 0;
-    ok = ok && jot_custom_build(ctx, op, x.n, y.n, id, grad, user, false, out);
+    ok = ok && jot_nodes_of(ctx, x, op, "x", id) && jot_nodes_of(ctx, y, op, "y", id + x.n)
+      && jot_custom_build(ctx, op, x.n, y.n, id, grad, user, false, out);
     jot_graph_sweep(ctx, mark);
     return jot_parts_done(ctx, ok, y.n, out);
 }

@@ -187,7 +187,8 @@ vmap_input(Vmap *v, NodeId x, NodeId xs, int k, int64_t asked)
 static bool
 vmap_inputs(Vmap *v, jot_Vars x, jot_Vars xs, jot_Ints in, NodeId *from, NodeId *to)
 {
-    int k, j;
+    uint32_t same;
+    int k;
 
     for (k = 0; k < x.n; k++) {
         NodeId id;
@@ -195,9 +196,8 @@ vmap_inputs(Vmap *v, jot_Vars x, jot_Vars xs, jot_Ints in, NodeId *from, NodeId 
         if (!(from[k] = jot_node_at(v->ctx, x, k, "vmap", "x"))
             || !(id = jot_node_at(v->ctx, xs, k, "vmap", "xs")))
             return false;
-        for (j = 0; j < k; j++)
-            if (from[j] == from[k])
-                return jot_fail(v->ctx, JOT_EUSE, "vmap: x[%d] and x[%d] are the same", j, k);
+        if ((same = jot_find_u32(from, (uint32_t)k, from[k])) != 0)
+            return jot_fail(v->ctx, JOT_EUSE, "vmap: x[%u] and x[%d] are the same", same - 1, k);
         if (!(id = vmap_input(v, from[k], id, k, vmap_axis(in, k))))
             return false;
         jot_node_ref(v->ctx, id); /* until the end: nothing else may hold it */
@@ -283,9 +283,8 @@ vmap_call(jot_Ctx *ctx, jot_Vars y, jot_Vars x, jot_Vars xs, const jot_Vmap *how
 
     from = id + y.n;
     to = from + x.n;
-    for (k = 0; ok && k < y.n; k++)
-        ok = (id[k] = jot_node_at(ctx, y, k, "vmap", "y")) != 0;
-    ok = ok && vmap_inputs(&v, x, xs, how->in, from, to) && vmap_run(&v, y, id, x.n, from, to, how)
+    ok = ok && jot_nodes_of(ctx, y, "vmap", "y", id)
+      && vmap_inputs(&v, x, xs, how->in, from, to) && vmap_run(&v, y, id, x.n, from, to, how)
       && jot_vars_of(ctx, y.n, id, ys);
     vmap_close(&v);
     for (k = 0; id && k < x.n && to[k]; k++)

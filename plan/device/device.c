@@ -14,14 +14,6 @@
 
 enum { DEVICE_GROUPS = 4096 }; /* of one launch: more steps are walked in strides */
 
-JOT_FN void
-jot_device_fn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
-              int64_t phase, int64_t lo, int64_t hi)
-{
-    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, (void)hi;
-    JOT_ASSERT(false, "a device's kernel is launched, not called");
-}
-
 static bool
 device_block(jot_Ctx *ctx, size_t nbytes)
 {

@@ -22,7 +22,6 @@ typedef struct {
     void *scratch;         /* then: of the present step */
 } DeviceRun;
 
-JOT_FN KernelFn jot_device_fn; /* a mark: KernelSym.fn of all its kernels, never called */
 JOT_FN bool jot_device_step(DeviceRun *r, const PlanStep *step);
 /* Memory of the host for a run's lists, *nbytes of it, which the caller frees. NULL: refused. */
 JOT_FN void *jot_device_open(DeviceRun *r, jot_Ctx *ctx, Plan *plan, const Selection *s,

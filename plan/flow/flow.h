@@ -38,7 +38,6 @@ JOT_FN bool jot_flow_same(const FlowForm *a, const FlowForm *b);
 /* ---- plan/flow/make.c ---- */
 /* The step of user code number `number`, but for its arguments: inputs, outputs, own memory. */
 JOT_FN bool jot_flow_step(Make *m, const CodeSpec *code, uint32_t number, PlanStep *step);
-JOT_FN KernelFn jot_flow_fn; /* a mark: PlanKernel.fn of all of them, never called */
 
 /* ---- plan/flow/run.c ---- */
 JOT_FN bool jot_flow_run(FlowRun *r);

@@ -12,14 +12,6 @@
 enum { FLOW_ALIGN = 64 };
 
 JOT_FN void
-jot_flow_fn(void *const *buf, const int64_t *ints, const jot_Scalar *scalars, void *scratch,
-            int64_t phase, int64_t lo, int64_t hi)
-{
-    (void)buf, (void)ints, (void)scalars, (void)scratch, (void)phase, (void)lo, (void)hi;
-    JOT_ASSERT(false, "a branch or loop has no kernel of its own");
-}
-
-JOT_FN void
 jot_flow_drop(jot_Ctx *ctx, PlanFlow *flow)
 {
     int b;
@@ -194,6 +186,6 @@ jot_flow_step(Make *m, const CodeSpec *code, uint32_t number, PlanStep *step)
         jot_plan_step_launch(m, &step->best, &text, code->name, true, TIER_BEST, &info);
     jot_text_free(&text);
     if (step->best.kernel)
-        step->best.kernel->fn = jot_flow_fn;
+        step->best.kernel->fn = jot_plan_no_fn;
     return step->best.kernel != NULL;
 }

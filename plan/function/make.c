@@ -267,7 +267,7 @@ make_from(FuncMake *m, NodeId id, FuncFrom *from)
 {
     uint32_t i;
 
-    id = jot_plan_real(m->ctx, id);
+    id = jot_build_real(m->ctx, id);
     if (jot_node(m->ctx, id)->data)
         return make_leaf(m, id, &from->at);
     from->computed = true;

@@ -28,10 +28,7 @@ jot_plan_copy_lasts(const Make *m, uint32_t pos)
     for (i = 0; i < ctx->undo.n; i++)
         if (ctx->undo.v[i].old == id)
             return false;
-    for (i = 0; i < m->s->passing.n; i++)
-        if (m->s->passing.v[i] == id)
-            return false;
-    return true;
+    return !jot_find_u32(m->s->passing.v, m->s->passing.n, id);
 }
 
 /* How far the access goes over the edge, and the value there. */
@@ -105,7 +102,8 @@ copy_pays(const LayoutChoice *c, const Use *u)
         return false;
     jot_order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
-        return often >= (jot_plan_copy_lasts(c->m, u->pos) ? 1 : COPY_TRANSPOSED);
+        return jot_plan_copy_lasts(c->m, u->pos) ? u->work >= (double)node->nelem
+                                                 : often >= COPY_TRANSPOSED;
     return u->role != ROLE_OUT && u->leaves && often >= 16
         && (double)u->wish->nelem / (double)(node->nelem + 1) <= LAYOUT_ROOM;
 }

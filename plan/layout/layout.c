@@ -455,6 +455,20 @@ choice_make(LayoutChoice *c)
         || c->m->ctx->plans->no_copies || jot_plan_winograd(c->m);
 }
 
+/* Sums of integers that are summed up again (ccode/contract/scaled.c), by what they are of. */
+static bool
+layout_sums_again(const Make *m, const FuseGroup *g)
+{
+    bool integers = false, floats = false;
+
+    for (uint32_t i = 0; i < g->n; i++) {
+        const Node *n = jot_node(m->ctx, m->s->list.v[m->fusion->member[g->first + i]]);
+        integers |= n->kind == NODE_REDUCE && (n->dtype == JOT_I64 || n->dtype == JOT_I32);
+        floats |= n->kind == NODE_REDUCE && n->dtype == JOT_F32;
+    }
+    return integers && floats;
+}
+
 /* Without a contraction nothing asks for another order than the natural one. */
 static bool
 layout_needed(const Make *m)
@@ -464,7 +478,7 @@ layout_needed(const Make *m)
     if (layout_word(m, 'r', 'a'))
         return true;
     for (g = 1; g <= m->fusion->ngroups; g++)
-        if (m->fusion->groups[g].contraction)
+        if (m->fusion->groups[g].contraction || layout_sums_again(m, &m->fusion->groups[g]))
             return !layout_word(m, 'r', 'o');
     return false;
 }

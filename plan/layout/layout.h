@@ -59,8 +59,6 @@ typedef struct {
     uint32_t *first, *of;         /* uses of a position: of[first[pos] .. first[pos + 1]) */
 } Uses;
 
-/* A sum of axes times constants. */
-JOT_FN bool jot_plan_is_straight(const IxPool *p, Ix ix);
 
 /* ---- between plan/layout/layout.c, plan/layout/price.c and plan/layout/copy.c ---- */
 

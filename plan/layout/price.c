@@ -129,7 +129,7 @@ price_bent(const LayoutChoice *c, const Use *u)
     jot_order_strides(node, &c->var[u->pos].order, stride);
     for (d = node->rank - 1; d >= 0; d--)
         at = jot_ix_add(p, at, jot_ix_scale(p, index[d], (int64_t)stride[d]));
-    return jot_plan_is_straight(p, at) ? 0 : u->work * LAYOUT_BENT;
+    return jot_ix_straight(p, at) ? 0 : u->work * LAYOUT_BENT;
 }
 
 /* The stages of one class in the loop order that suits them best. Accesses to what is not settled

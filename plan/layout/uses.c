@@ -32,21 +32,6 @@ typedef struct {
 
 /* ---- one access --------------------------------------------------------------------------- */
 
-JOT_FN bool
-jot_plan_is_straight(const IxPool *p, Ix ix)
-{
-    const IxTerm *t;
-    IxTerm tmp;
-    uint32_t n, i;
-    int64_t c;
-
-    t = jot_ix_linear(p, ix, &c, &n, &tmp);
-    for (i = 0; i < n; i++)
-        if (p->recs.v[t[i].atom].op != IX_AXIS)
-            return false;
-    return true;
-}
-
 static void
 uses_terms(UsesWalk *w, Use *u, const Ix *index)
 {
@@ -76,7 +61,7 @@ uses_terms(UsesWalk *w, Use *u, const Ix *index)
     }
     u->nterm = w->uses->terms.n - u->term;
     for (d = 0; d < u->rank; d++)
-        u->bent |= !jot_plan_is_straight(w->k->ix, index[d]);
+        u->bent |= !jot_ix_straight(w->k->ix, index[d]);
 }
 
 /* By how much indices can lie outside; false if that is not known, or nothing. */
@@ -197,9 +182,12 @@ uses_wishes(UsesWalk *w, const Products *p)
     for (b = 1; b < w->k->bufs.n; b++) {
         Use *u = uses_of_buf(w, b);
 
-        if (!u || !jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish))
+        if (!u || !(p->form == PRODUCTS_SCALED
+                        ? jot_scaled_wish(w->k, &p->scaled, &w->m->ctx->target, b, &wish)
+                        : jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish)))
             continue;
-        u->role = u->write ? ROLE_OUT : jot_operands_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
+        u->role = u->write ? ROLE_OUT
+                : p->form != PRODUCTS_SCALED && jot_operands_load(w->k, c->a, b) ? ROLE_A : ROLE_B;
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;

@@ -275,15 +275,15 @@ static bool
 trace_roots(jot_Ctx *ctx, jot_Vars vars, NodeList *roots)
 {
     uint32_t k, n = (uint32_t)(vars.n > 0 ? vars.n : 0);
-    bool ok = true;
 
     if (!jot_vec_reserve(&ctx->mem, *roots, n + ctx->pending.n))
         return jot_fail_memory(ctx, "trace_nan");
-    for (k = 0; ok && k < n; k++)
-        ok = (roots->v[roots->n++] = jot_node_at(ctx, vars, (int)k, "trace_nan", "vars")) != 0;
-    for (k = 0; ok && k < ctx->pending.n; k++)
+    if (!jot_nodes_of(ctx, vars, "trace_nan", "vars", roots->v))
+        return false;
+    roots->n = n;
+    for (k = 0; k < ctx->pending.n; k++)
         roots->v[roots->n++] = ctx->pending.v[k];
-    return ok;
+    return true;
 }
 
 /* The walk, with nothing pending: *at is one behind the node that made something. */

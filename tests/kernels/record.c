@@ -234,7 +234,7 @@ record_compile(Backend *backend, jot_Ctx *c, const char *what, const char *text,
         forget_notes(&scratch);
         put_kernel(&scratch, sym[i].text ? sym[i].text : text, &sym[i]);
         add_part(sym[i].name, &scratch);
-        sym[i].fn = backend->device ? jot_device_fn : kernel_called;
+        sym[i].fn = backend->device ? jot_plan_no_fn : kernel_called;
         sym[i].kernel = record;
     }
     *module = record;
