@@ -463,9 +463,5 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     }
     ok = ok && (scaled_done(k, &of, target) || jot_sched_no(s, "weights or scales in no panels"));
     ok = ok && scaled_write(s, k, &of, target);
-    if (ok && !jot_sched_verify(s, NULL)) {
-        jot_sched_close(s);
-        ok = false;
-    }
-    return jot_kernel_settle(k, &was, ok) && !k->mem->failed;
+    return jot_sched_settle(s, k, &was, ok);
 }

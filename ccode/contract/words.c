@@ -75,9 +75,7 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, ContractWords 
     w->axis = jot_contract_longest(k, both);
     if (!w->a || !w->b || w->axis < 0 || k->axes.v[w->axis].ext < WORDS_LEAST)
         return false;
-    w->bytes = jot_dtype_nbytes((jot_DType)k->bufs.v[k->values.v[w->a].buf].dtype) * w->parts
-                   == sizeof(uint32_t)
-            && jot_dtype_nbytes((jot_DType)k->bufs.v[k->values.v[w->b].buf].dtype) == 1;
+    w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
     return words_reads(k, w, w->a) && words_reads(k, w, w->b);
 }
 
