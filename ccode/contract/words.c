@@ -61,22 +61,30 @@ words_reads(const Kernel *k, const ContractWords *w, uint32_t load)
     return w->bytes && dim >= 0 && k->bufs.v[v->buf].ext[dim] % w->parts == 0;
 }
 
-/* Operands that fit row i, b by a if `turned`; windows where words lie in memory as they are. */
+/* Operands that fit row i, b by a if `turned`; the longest axis. */
 static bool
 words_fit(const Kernel *k, const Contract *c, int i, bool turned, ContractWords *w)
 {
     const TargetDot *d = &jot_target_dots[i];
     uint64_t both = c->k & k->values.v[c->a].free & k->values.v[c->b].free;
+    int64_t most = WORDS_LEAST;
+    int best = -1;
     w->row = i;
     w->turned = turned;
     w->parts = d->parts;
+    w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
     w->a = words_load(k, c->a, turned ? d->b : d->a);
     w->b = words_load(k, c->b, turned ? d->a : d->b);
-    w->axis = jot_contract_longest(k, both);
-    if (!w->a || !w->b || w->axis < 0 || k->axes.v[w->axis].ext < WORDS_LEAST)
-        return false;
-    w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
-    return words_reads(k, w, w->a) && words_reads(k, w, w->b);
+    for (w->axis = 0; w->a && w->b && w->axis < (int)k->axes.n; w->axis++) {
+        int64_t ext = k->axes.v[w->axis].ext;
+        if (!(both >> w->axis & 1) || ext < most || !words_reads(k, w, w->a)
+            || !words_reads(k, w, w->b))
+            continue;
+        most = ext + 1;
+        best = w->axis;
+    }
+    w->axis = best;
+    return best >= 0;
 }
 
 JOT_FN bool

@@ -227,9 +227,11 @@ onnx_op_qlinear_matmul(OnnxCall *c)
     return onnx_put(c, 0, requantized(c, product(c, 0, 2, 3, 5), scale, 7));
 }
 
-enum { QUANT_FEW = 8 }; /* channels: below, words of bytes gain nothing */
+/* Channels: below, words of bytes gain nothing; terms of bytes that floats add up exactly. */
+enum { QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
 
-/* Sums of bytes: an image, its zero known; a kernel of constants, their zeros 0, or 128 of u8. */
+/* Sums of bytes: an image, its zero known; a kernel of constants, their zeros 0, or 128 of u8.
+ * Groups of few channels are summed in floats, to the same integers. */
 static jot_Var
 conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
 {
@@ -237,19 +239,24 @@ conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
     jot_Ints zero = jot_ints(0, NULL);
     OnnxWindow window;
 
-    if (!is_bytes(c->x[kx]) || !is_bytes(w) || jot_rank(w) < 3 || jot_extent(w, 1) < QUANT_FEW
+    if (!is_bytes(c->x[kx]) || !is_bytes(w) || jot_rank(w) < 3 || !jot_extent(w, 0)
         || !onnx_known(c, kw) || !is_all(c, zw, jot_dtype(w) == JOT_U8 ? 128 : 0)
         || (onnx_given(c, zx) && (!onnx_known(c, zx) || !onnx_read(c, zx, &zero) || zero.n != 1)))
         return jot_none();
     int64_t z = (zero.n ? zero.v[0] : 0) + (jot_dtype(c->x[kx]) == JOT_I8 ? 128 : 0);
-    jot_DType wide = sum_dtype(jot_nelem(w) / jot_extent(w, 0));
+    int64_t terms = jot_nelem(w) / jot_extent(w, 0);
+    bool few = jot_extent(w, 1) < QUANT_FEW;
+    jot_DType wide = few ? JOT_F32 : sum_dtype(terms), each = few ? JOT_F32 : JOT_I32;
+    if (few && (onnx_i(c, "group", 1) == 1 || terms > QUANT_EXACT))
+        return jot_none();
     if (jot_dtype(w) == JOT_U8)
         w = onnx_hold(c, shifted(w, -128, JOT_I8), 1u << kw);
     jot_Var x = high_bytes(c, kx);
     if (!onnx_window(c, x, jot_shape(w).v + 2, &window))
         return jot_none();
-    x = jot_cast(onnx_pad_image(x, &window, (double)z), JOT_I32);
-    jot_Var y = jot_cast(onnx_conv_of(c, x, jot_cast(w, JOT_I32), &window), wide);
+    x = jot_cast(onnx_pad_image(x, &window, (double)z), each);
+    jot_Var k = few ? onnx_hold(c, jot_cast(w, each), 1u << kw) : jot_cast(w, each);
+    jot_Var y = jot_cast(onnx_conv_of(c, x, k, &window), wide);
     if (!z)
         return y;
     jot_Var less = jot_sum(jot_reshape(jot_cast(w, JOT_I64), JOT_SHAPE(jot_extent(w, 0), -1)),
@@ -263,6 +270,8 @@ static jot_Var
 conv_products(OnnxCall *c, int kx, int zx, int kw, int zw, jot_Var bias)
 {
     jot_Var y = conv_bytes(c, kx, zx, kw, zw);
+    if (jot_ok(y) && jot_dtype(y) == JOT_F32)
+        y = jot_cast(y, JOT_I32);
     if (!jot_ok(y)) {
         jot_Var x = jot_cast(c->x[kx], JOT_I32), w = jot_cast(c->x[kw], JOT_I32);
         if (!is_all(c, zx, 0))
