@@ -136,8 +136,8 @@ clone_may(const CloneOperands *below)
     return below->cone <= FUSE_CONE && !(below->once && below->dear);
 }
 
-/* Numbers of few bits, and what they are to be multiplied by: read as they are by products, too, for
- * what they come to is several times as large. */
+/* Numbers of few bits, and what they are to be multiplied by: read as they are by products, too,
+ * for what they come to is several times as large. */
 static bool
 clone_unpacks(const CloneOperands *below, const Node *n)
 {

@@ -50,7 +50,7 @@ words_dim(const Kernel *k, const Value *load, int axis)
     return dim;
 }
 
-/* A load whose words can be made (what lies outside is 0, for so is a rest), or may be in memory. */
+/* A load whose words can be made (what lies outside is 0, as a rest is), or may be in memory. */
 static bool
 words_reads(const Kernel *k, const ContractWords *w, uint32_t load)
 {
@@ -247,7 +247,8 @@ jot_contract_words(ContractMake *m)
     b = lies_b ? words_read(k, w.b, &lb) : words_made(k, &w, w.b, ext);
     if (!a || !b)
         return false;
-    if (!jot_contract_again(k, &m->c, jot_v_dot(k, w.row, w.turned ? b : a, w.turned ? a : b), a, b))
+    if (!jot_contract_again(k, &m->c, jot_v_dot(k, w.row, w.turned ? b : a, w.turned ? a : b), a,
+                            b))
         return false;
     jot_kernel_refresh(k);
     return true;
