@@ -22,12 +22,13 @@ enum {
 
 /* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
  * all, number of nodes computed, whether all operands come through reindexes, what has to be
- * computed; slow: much of it dear; uneven: a map has to be computed, too; once: it is compared. */
+ * computed; slow: much of it dear; uneven: a map has to be computed, too; once: it is compared;
+ * bits: floats are made of integers. */
 typedef struct {
     int64_t leaf;
     double total, nbytes;
     uint32_t cone;
-    bool far, work, dear, slow, uneven, once;
+    bool far, work, dear, slow, uneven, once, bits;
 } CloneOperands;
 
 /* Is i computed by whoever reads it? */
@@ -43,8 +44,8 @@ clone_is_computed(const Fuser *f, uint32_t i)
 static CloneOperands
 clone_below(const Fuser *f, const CloneOperands *below, uint32_t i)
 {
-    CloneOperands memory = {0, 0, 0, 0, false, false, false, false, false, false},
-               none = {0, 0, 0, 0, true, false, false, false, false, false};
+    CloneOperands memory = {0, 0, 0, 0, false, false, false, false, false, false, false},
+               none = {0, 0, 0, 0, true, false, false, false, false, false, false};
 
     memory.leaf = f->node[i]->nelem;
     memory.total = (double)memory.leaf;
@@ -141,8 +142,8 @@ clone_may(const CloneOperands *below)
 static bool
 clone_unpacks(const CloneOperands *below, const Node *n)
 {
-    return n->kind == NODE_EW && below->nbytes * CLONE_PACKED <= (double)jot_node_nbytes(n)
-        && !below->dear && below->far;
+    return n->kind == NODE_EW && below->bits && !below->dear && below->far
+        && below->nbytes * CLONE_PACKED <= (double)jot_node_nbytes(n);
 }
 
 /* Halves as floats: that is how they are read in any case. */
@@ -159,12 +160,14 @@ static void
 clone_judge(Fuser *f, CloneOperands *below, uint32_t i)
 {
     const Node *n = f->node[i];
-    CloneOperands sum = {0, 0, 0, 0, true, false, false, false, false, below[i].once};
+    CloneOperands sum = {0, 0, 0, 0, true, false, false, false, false, below[i].once, false};
     uint32_t k;
 
     sum.cone = jot_fuse_weight(n);
     sum.work = jot_fuse_is_elementwise(n) && !(n->kind == NODE_EW && n->op == EW_CAST);
     sum.dear = clone_is_dear(n);
+    sum.bits = n->kind == NODE_EW && n->op == EW_CAST && n->dtype >= JOT_F16
+            && f->node[f->in[f->in0[i]]]->dtype < JOT_F16;
     for (k = f->in0[i]; k < f->in0[i + 1]; k++) {
         CloneOperands in = clone_below(f, below, f->in[k]);
 
@@ -178,6 +181,7 @@ clone_judge(Fuser *f, CloneOperands *below, uint32_t i)
         sum.work |= in.work;
         sum.dear |= in.dear;
         sum.uneven |= in.uneven;
+        sum.bits |= in.bits;
         sum.slow |= in.slow && f->node[f->in[k]]->nelem > n->nelem / CLONE_CHEAP;
     }
     sum.slow |= clone_is_dear(n);

@@ -66,6 +66,7 @@ typedef enum {
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
     WHY_PIECES,       /* a long sum of computed terms is cut into pieces here */
     WHY_EPILOGUE,        /* only element-wise work on its own axes fuses with a contraction */
+    WHY_WINDOWS,      /* what sums products over windows, and sums of that, have schedules apart */
     WHY_CACHE,        /* one step of the shared axes would not stay in a cache */
     WHY_REWARD,       /* it would cost more than it saves */
     WHYS

@@ -121,7 +121,7 @@ move_node(Fuser *f, uint32_t e)
             f->moved_n[root] += f->moved_n[other];
         }
         for (k = f->need[e]; k; k = f->needs.v[k].next, f->visits++)
-            if (!move_need(f, i, f->needs.v[k].map, false))
+            if (!move_need(f, i, f->needs.v[k].map, f->needs.v[k].feed))
                 return false;
     }
     return true;

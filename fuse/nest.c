@@ -243,6 +243,9 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     p->shared = j->nest[b].shared;
     if ((why = pair_edges(j, p)) != WHYS)
         return why;
+    if (p->edges && j->nest[a].sums && j->nest[b].sums
+        && (j->nest[a].windows || j->nest[b].windows))
+        return WHY_WINDOWS;
     pair_reads(j, p);
     pair_places(j, p);
     if (!pair_rest(j, p))
@@ -271,6 +274,7 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->tail = a->tail;
     b->groups += a->groups;
     b->sums += a->sums;
+    b->windows |= a->windows;
     b->blocks = p->blocks || a->blocks || b->blocks;
     b->weight += a->weight;
     b->shared = p->shared;

@@ -181,6 +181,31 @@ reads_own_map(Reads *r, uint32_t pos)
     return plain;
 }
 
+/* A sum of products of which one is read at a sum of axes: it has a schedule of its own
+ * (ccode/stencil), which a nest with sums of its results does not. */
+static bool
+reads_windows(const Fuser *f, uint32_t pos)
+{
+    const Node *n = f->node[pos];
+    uint32_t product = n->ninputs ? f->in[f->in0[pos]] : pos, k;
+    int d;
+
+    if (n->kind != NODE_REDUCE || n->op != JOT_ADD || f->bits[pos] & FN_CONTRACT
+        || f->node[product]->kind != NODE_EW || f->node[product]->op != EW_MUL)
+        return false;
+    for (k = f->in0[product]; k < f->in0[product + 1]; k++) {
+        const Node *map = f->node[f->in[k]];
+
+        for (d = 0; map->kind == NODE_REINDEX && d < map->nindex; d++) {
+            uint64_t axes = jot_ix_axes(&f->ctx->ix, map->index[d]);
+
+            if (axes & (axes - 1))
+                return true;
+        }
+    }
+    return false;
+}
+
 /* Stored members of the group; its nest knows whether a contraction is among them. */
 static void
 reads_members(Reads *r, Nest *nest)
@@ -197,6 +222,7 @@ reads_members(Reads *r, Nest *nest)
         nest->rigid |= !reads_own_map(r, pos);
         nest->nbytes += (double)jot_node_nbytes(f->node[pos]);
         nest->sums += f->node[pos]->kind == NODE_REDUCE;
+        nest->windows |= reads_windows(f, pos);
         nest->rigid |= f->node[pos]->nelem == 0;
     }
     r->g->nown = r->j->uses.n - r->g->own;

@@ -157,6 +157,16 @@ onnx_hold(OnnxCall *c, jot_Var v, unsigned mask)
     return v;
 }
 
+void
+onnx_hold_operands(OnnxCall *c)
+{
+    for (int k = 0; k < c->n && c->ctx != c->b->m->fold && c->deps; k++)
+        if (c->in[k] && jot_ok(c->x[k]) && !c->in[k]->deps && c->in[k]->made) {
+            hold(c->b, c->x[k]);
+            c->in[k]->made = false;
+        }
+}
+
 /* ---- one node ---- */
 
 static int
@@ -226,11 +236,9 @@ node_operands(OnnxCall *c)
         c->x[k] = wanted ? onnx_on(b, c->in[k], c->ctx) : jot_none();
         if (wanted && !jot_ok(c->x[k]))
             return false;
-        if (wanted && c->ctx != b->m->fold && c->deps && !c->in[k]->deps && c->in[k]->made) {
-            hold(b, c->x[k]);
-            c->in[k]->made = false;
-        }
     }
+    if (!(c->op->flags & ONNX_SUMS)) /* these may have no use for them */
+        onnx_hold_operands(c);
     return true;
 }
 

@@ -80,13 +80,16 @@ struct jot_Onnx {
 };
 
 /* A value of a graph that is being built. */
-typedef struct {
+typedef struct OnnxValue {
     const char *name;
     jot_Var at[2];                     /* in the caller's context, in the other one, or both */
     uint64_t deps;                     /* inputs whose elements it depends on, and the bits below */
     const OnnxTensor *tensor;          /* where it is one that no variable was made of yet */
     jot_Var given;                     /* a weight: what the caller put in its place */
     bool made;                         /* by an operator, in the caller's context */
+    jot_Var bytes;                     /* of i8: itself + 128 as u8, in the caller's context */
+    struct OnnxValue *quantised[3];    /* it is (q - zero) scale: q, scale, zero or NULL, ... */
+    int64_t axis;                      /* ... along the axis, where there are several */
 } OnnxValue;
 #define ONNX_RANDOM ((uint64_t)1 << 63)
 #define ONNX_GIVEN ((uint64_t)1 << 62)
@@ -133,7 +136,8 @@ typedef struct {
 typedef bool OnnxFn(OnnxCall *c);
 enum {
     ONNX_VALUES = 1, /* its operands are wanted as values: no variables are made of them */
-    ONNX_DRAWS = 2   /* random */
+    ONNX_DRAWS = 2,  /* random */
+    ONNX_SUMS = 4    /* sums of products, of bytes where these were dequantised */
 };
 typedef struct OnnxOp {
     const char *name;
@@ -180,6 +184,7 @@ JOT_FN bool onnx_nodes(OnnxBuild *b, OnnxScope *s, OnnxNode *const *nodes, size_
 JOT_FN bool onnx_known(const OnnxCall *c, int k); /* whether operand k depends on no input */
 /* v, made of operands in mask alone: computed once if these depend on no input. */
 JOT_FN jot_Var onnx_hold(OnnxCall *c, jot_Var v, unsigned mask);
+JOT_FN void onnx_hold_operands(OnnxCall *c); /* those that operators made of constants */
 JOT_FN bool onnx_build(OnnxBuild *b, jot_Vars in, uint64_t fixed, jot_Var *out);
 JOT_FN void onnx_end(OnnxBuild *b);
 

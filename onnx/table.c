@@ -106,8 +106,10 @@ static const OnnxOp ops[] = {
     F("Multinomial", 7, 1, 1, multinomial, 0, ONNX_DRAWS, 0),
 
     /* products, images */
-    O("MatMul", 1, 2, 2, matmul), O("Gemm", 7, 2, 3, gemm), O("Einsum", 12, 1, -1, einsum),
-    O("Det", 11, 1, 1, det), O("Conv", 1, 2, 3, conv),
+    F("MatMul", 1, 2, 2, matmul, 0, ONNX_SUMS, 0),
+    F("Gemm", 7, 2, 3, gemm, 0, ONNX_SUMS, 0), O("Einsum", 12, 1, -1, einsum),
+    O("Det", 11, 1, 1, det),
+    F("Conv", 1, 2, 3, conv, 0, ONNX_SUMS, 0),
     O("ConvTranspose", 1, 2, 3, conv_transpose), O("DeformConv", 19, 3, 5, deform_conv),
     O("CausalConvWithState", 26, 2, 4, causal_conv), N("Col2Im", 18, 3, 3, col2im, R(1) | R(2)),
     O("MaxPool", 1, 1, 1, max_pool), O("AveragePool", 1, 1, 1, avg_pool),

@@ -24,6 +24,7 @@ typedef struct {
     uint8_t *asked;    /* per position of list: it is one of roots */
     uint32_t states;   /* where in wanted the assignments begin */
     NodeList passing;  /* a function's leaves that have other elements in the next call */
+    bool fixed;        /* ... its other leaves have none, and stay with it */
     NodeList updates;  /* ... pairs: one of them, what its variable is assigned */
     uint32_t *over;    /* per root: 1 + position of the leaf that it was written over; NULL: none */
 } Selection;

@@ -1,8 +1,8 @@
 #!/bin/sh
 # tests/test_onnx_models.sh BUILD [WORD...] - real networks (tests/onnx/models.py: torchvision's, transformers',
 # silero-vad, rapidocr's, quantised ones) against ONNX Runtime's values, within 1e-4 of the largest; TIMES=1: by
-# turns with ONNX Runtime, batch 1 and 8 (tests/onnx/times.py). PEERS names a virtual environment with onnx,
-# onnxruntime, onnxscript, torch, torchvision and what else is there. Minutes, and gigabytes.
+# turns with ONNX Runtime and OpenVINO, batch 1 and 8, one thread and two (tests/onnx/times.py). PEERS names a virtual
+# environment with onnx, onnxruntime, onnxscript, torch, torchvision and what else is there. Minutes, and gigabytes.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 shift

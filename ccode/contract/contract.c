@@ -274,6 +274,22 @@ wish_panels(Wish *w, const Kernel *k, const Contract *c, const Value *load, int 
         }
 }
 
+/* Words of bytes: panels are as wide as vectors of words, and have these as their elements. */
+static void
+wish_words(Wish *w, const Kernel *k, const Value *load, const ContractWords *words)
+{
+    for (int i = 0, n = w->n; i < n; i++) {
+        int axis, dim = w->part[i].dim;
+        if (w->part[i].step > 1
+            || !jot_ix_is_axis(k->ix, k->ixs.v[load->at + (uint32_t)dim], &axis)
+            || axis != words->axis || k->bufs.v[load->buf].ext[dim] % words->parts)
+            continue;
+        w->part[i].step = words->parts;
+        w->part[w->n].dim = (uint8_t)dim;
+        w->part[w->n++].step = 1;
+    }
+}
+
 /* Of another operand, or of a result: what stands still, then batch and rows, then what only the
  * sum moves along, or columns; but where vectors go along an axis of windows, that one last. */
 static void
@@ -343,8 +359,11 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
     uint32_t a = jot_operands_load(k, c->a, buf), v = jot_operands_load(k, c->b, buf);
+    ContractWords words;
+    bool bytes = jot_contract_by_words(k, c, target, &words) && words.bytes;
     Wish w;
     memset(&w, 0, sizeof w);
+    lanes /= bytes ? words.parts : 1;
     if ((a && wish_none(k, c->a, c->b)) || (v && wish_none(k, c->b, c->a)))
         return false;
     if (c->along >= 0 ? v && !a : a && !v) {
@@ -353,6 +372,8 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
         wish_halo(&w, k, load);
     } else if (v && !a) {
         wish_panels(&w, k, c, &k->values.v[v], b->rank, jot_contract_panel(target, lanes));
+        if (bytes)
+            wish_words(&w, k, &k->values.v[v], &words);
     } else if (!v && !a) {
         for (uint32_t i = 0; i < k->stores.n && !w.n; i++)
             if (k->stores.v[i].buf == buf)

@@ -62,6 +62,13 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
                               uint32_t buf, Layout *layout);
 
+/* An instruction takes several terms at a time (a row of jot_target_dots), neighbours along `axis`:
+ * loads a and b below the operands, the row's b below c's a if `turned`; bytes: words of them may
+ * be read where they lie (ccode/contract/words.c). */
+typedef struct { int row, axis, parts; bool turned, bytes; uint32_t a, b; } ContractWords;
+JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target,
+                                  ContractWords *w);
+
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 

@@ -6,11 +6,14 @@
  *     %3 = mul %1 %2               %10 = f32 dot bf16 %5 %9
  *     %4 = reduce add over k       %11 = reduce add over k, half as long
  *
+ * Where bytes are neighbours in memory along the axis (channels last; weights whose panels are of
+ * words), a buffer of bytes becomes one of words, and is read as floats are, windows too.
+ *
  * All that follows is the schedule of any contraction (ccode/contract/sched.c): a word has the size
  * of a float, and is computed from what lies in memory, so that both operands are packed. Beyond
  * the end of the axis an element is 0. Which instructions there are says the target's table.
  *
- *   requires  a kernel with jot_contract_only, operands that are loads and no windows
+ *   requires  a kernel with jot_contract_only, operands that are loads
  *   keeps     what is computed, but for the order of summation within a word, and that x86 takes
  *             factors and sums that are subnormal for 0
  *   breaks    numbers of values, the extent of an axis
@@ -21,44 +24,159 @@
 
 enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
 
-/* The operand is read from memory, or 0, maybe converted from integers of the row's dtypes. */
-static bool
+/* The operand's load, converted at most from integers of the row's dtypes; 0: it is more. */
+static uint32_t
 words_load(const Kernel *k, uint32_t value, uint32_t dtypes)
 {
     const Value *v = &k->values.v[value];
     if (v->op == VAL_EW && v->ew == EW_CAST && v->dtype == v->round && v->dtype < JOT_F16)
-        v = &k->values.v[k->args.v[v->arg]];
-    return v->op == VAL_LOAD && (dtypes >> k->bufs.v[v->buf].dtype & 1) && v->c.u == 0 &&
-           !jot_contract_windowed(k, value);
+        v = &k->values.v[value = k->args.v[v->arg]];
+    return v->op == VAL_LOAD && (dtypes >> k->bufs.v[v->buf].dtype & 1) ? value : 0;
 }
 
-/* The row of the table that does these products, of b by a if `turned`; -1: none. Where there are
- * tiles of halves, these are better. */
+/* The dimension that the axis has for itself; -1: none, or another reads along it, too. */
 static int
-words_row(const ContractMake *m, bool *turned)
+words_dim(const Kernel *k, const Value *load, int axis)
 {
-    const Kernel *k = m->k;
-    const Value *sum = &k->values.v[m->c.reduce];
-    for (int i = m->target->tiles ? DOT_BF16 + 1 : 0; i < DOTS; i++) {
-        const TargetDot *d = &jot_target_dots[i];
-        if (!(m->target->dots >> i & 1) || sum->dtype != d->sum || sum->ncond)
+    int dim = -1, of;
+    for (int d = 0; d < load->nidx; d++) {
+        Ix ix = k->ixs.v[load->at + (uint32_t)d];
+        if (!(jot_ix_axes(k->ix, ix) >> axis & 1))
             continue;
-        *turned = !words_load(k, m->c.a, d->a) || !words_load(k, m->c.b, d->b);
-        if (!*turned || (words_load(k, m->c.b, d->a) && words_load(k, m->c.a, d->b)))
-            return i;
+        if (dim >= 0 || !jot_ix_is_axis(k->ix, ix, &of))
+            return -1;
+        dim = d;
     }
-    return -1;
+    return dim;
 }
 
-/* The longest axis of the sum that moves both; -1: it is short. */
-static int
-words_axis(const ContractMake *m)
+/* A load whose words can be made (what lies outside is 0, as a rest is), or may be in memory. */
+static bool
+words_reads(const Kernel *k, const ContractWords *w, uint32_t load)
 {
-    const Kernel *k = m->k;
-    int axis = jot_contract_longest(k, m->c.k & k->values.v[m->c.a].free
-                                           & k->values.v[m->c.b].free);
-    return axis >= 0 && k->axes.v[axis].ext >= WORDS_LEAST ? axis : -1;
+    const Value *v = &k->values.v[load];
+    int dim = words_dim(k, v, w->axis);
+    if (!jot_contract_windowed(k, load))
+        return v->c.u == 0;
+    return w->bytes && dim >= 0 && k->bufs.v[v->buf].ext[dim] % w->parts == 0;
 }
+
+/* Operands that fit row i, b by a if `turned`; the longest axis. */
+static bool
+words_fit(const Kernel *k, const Contract *c, int i, bool turned, ContractWords *w)
+{
+    const TargetDot *d = &jot_target_dots[i];
+    uint64_t both = c->k & k->values.v[c->a].free & k->values.v[c->b].free;
+    int64_t most = WORDS_LEAST;
+    int best = -1;
+    w->row = i;
+    w->turned = turned;
+    w->parts = d->parts;
+    w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
+    w->a = words_load(k, c->a, turned ? d->b : d->a);
+    w->b = words_load(k, c->b, turned ? d->a : d->b);
+    for (w->axis = 0; w->a && w->b && w->axis < (int)k->axes.n; w->axis++) {
+        int64_t ext = k->axes.v[w->axis].ext;
+        if (!(both >> w->axis & 1) || ext < most || !words_reads(k, w, w->a)
+            || !words_reads(k, w, w->b))
+            continue;
+        most = ext + 1;
+        best = w->axis;
+    }
+    w->axis = best;
+    return best >= 0;
+}
+
+JOT_FN bool
+jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
+{
+    const Value *sum = &k->values.v[c->reduce];
+    for (int i = target->tiles ? DOT_BF16 + 1 : 0; i < DOTS; i++)
+        if ((target->dots >> i & 1) && sum->dtype == jot_target_dots[i].sum && !sum->ncond
+            && (words_fit(k, c, i, false, w) || words_fit(k, c, i, true, w)))
+            return true;
+    return false;
+}
+
+/* ---- words that lie in memory ------------------------------------------------------------- */
+
+/* The parts of the layout of words: the last one has as few positions as there are words in it, or
+ * is gone. False: a word's elements are no neighbours. */
+static bool
+words_layout(const Layout *l, int dim, int parts, Layout *to)
+{
+    LayoutPart part[LAYOUT_PARTS];
+    int64_t ext[JOT_MAX_RANK];
+    int n = l->n, m = n;
+    while (n > 1 && l->size[n - 1] == 1 && l->first[n - 1])
+        n--; /* of one position, wherever it stands */
+    if (!n || l->part[n - 1].dim != dim || l->size[n - 1] % parts || l->halo_lo[dim]
+        || l->halo_hi[dim] || l->pad[dim] > 1)
+        return false;
+    for (int d = 0; d < l->rank; d++)
+        ext[d] = d == dim ? l->ext[d] / parts : l->ext[d];
+    for (int i = 0; i < m; i++) {
+        part[i] = l->part[i];
+        if (i < n - 1 && part[i].dim == dim && part[i].step % parts)
+            return false;
+        part[i].step = part[i].dim == dim && i < n - 1 ? part[i].step / parts : part[i].step;
+    }
+    if (l->size[n - 1] == parts && !l->first[n - 1])
+        part[n - 1] = part[--m];
+    return jot_layout_make(to, l->rank, ext, m, part, l->halo_lo, l->halo_hi, l->pad);
+}
+
+/* Nobody else reads the buffer. */
+static bool
+words_alone(const Kernel *k, uint32_t load)
+{
+    uint32_t buf = k->values.v[load].buf;
+    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), alone = used != NULL;
+    if (used)
+        jot_kernel_used(k, used);
+    for (uint32_t i = 1; alone && i < k->values.n; i++)
+        alone = i == load || !used[i] || k->values.v[i].op != VAL_LOAD || k->values.v[i].buf != buf;
+    for (uint32_t i = 0; alone && i < k->stores.n; i++)
+        alone = k->stores.v[i].buf != buf;
+    for (uint32_t i = 0; alone && i < k->slots.n; i++)
+        alone = k->slots.v[i] != buf;
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return alone && !k->bufs.v[buf].placed && !k->bufs.v[buf].may_alias;
+}
+
+/* Words are in memory as they are asked for, in this layout of them. */
+static bool
+words_lie(const Kernel *k, const ContractWords *w, uint32_t load, Layout *to)
+{
+    const Value *v = &k->values.v[load];
+    const KBuf *buf = &k->bufs.v[v->buf];
+    int dim = words_dim(k, v, w->axis);
+    return w->bytes && dim >= 0 && buf->ext[dim] % w->parts == 0 && words_alone(k, load)
+        && words_layout(buf->layout, dim, w->parts, to);
+}
+
+/* The buffer becomes one of words, read at the axis, which counts these. */
+static uint32_t
+words_read(Kernel *k, uint32_t load, Layout *layout)
+{
+    const Value v = k->values.v[load];
+    KBuf *buf = &k->bufs.v[v.buf];
+    int64_t *ext = jot_arena_array(&k->arena, int64_t, (size_t)buf->rank);
+    Ix ix[JOT_MAX_RANK + 64];
+    jot_Scalar outside;
+    if (!ext)
+        return 0;
+    memcpy(ix, k->ixs.v + v.at, (size_t)(v.nidx + v.ncond) * sizeof *ix);
+    memcpy(ext, layout->ext, (size_t)buf->rank * sizeof *ext);
+    layout->halo_value.u = (uint8_t)buf->layout->halo_value.u * 0x01010101u;
+    outside.u = (uint8_t)v.c.u * 0x01010101u;
+    buf->dtype = JOT_U32;
+    buf->ext = ext;
+    jot_kernel_layout(k, v.buf, layout);
+    return jot_v_load(k, v.buf, ix, v.ncond, ix + v.nidx, outside);
+}
+
+/* ---- words that are made ------------------------------------------------------------------ */
 
 /* Element `part` of the word that the load is read for, as an integer in its place. */
 static uint32_t
@@ -86,12 +204,12 @@ words_part(Kernel *k, const Value *load, int axis, int64_t ext, int parts, int p
 }
 
 static uint32_t
-words_of(Kernel *k, uint32_t value, int axis, int64_t ext, int parts)
+words_made(Kernel *k, const ContractWords *w, uint32_t value, int64_t ext)
 {
-    const Value load = k->values.v[jot_operands_largest(k, value)]; /* a copy: values are added */
+    const Value load = k->values.v[value]; /* a copy: values are added */
     uint32_t word = 0;
-    for (int part = 0; part < parts; part++) {
-        uint32_t one = words_part(k, &load, axis, ext, parts, part);
+    for (int part = 0; part < w->parts; part++) {
+        uint32_t one = words_part(k, &load, w->axis, ext, w->parts, part);
         word = !one ? 0 : part ? jot_v_ew(k, EW_BITOR, JOT_U32, word, one, 0) : one;
         if (!word)
             return 0;
@@ -102,7 +220,8 @@ words_of(Kernel *k, uint32_t value, int axis, int64_t ext, int parts)
 JOT_FN bool
 jot_contract_words_along(const ContractMake *m, uint32_t value, int axis)
 {
-    int64_t stride = m->words ? jot_contract_stride(m, jot_operands_largest(m->k, value), axis) : 0;
+    int64_t stride = m->words && m->k->values.v[value].op != VAL_LOAD
+                   ? jot_contract_stride(m, jot_operands_largest(m->k, value), axis) : 0;
     return stride == 1 || (stride == m->words && m->c.k >> axis & 1);
 }
 
@@ -110,21 +229,26 @@ JOT_FN bool
 jot_contract_words(ContractMake *m)
 {
     Kernel *k = m->k;
-    bool turned = false;
-    int row = m->lanes > 1 ? words_row(m, &turned) : -1, axis = row < 0 ? -1 : words_axis(m), parts;
+    ContractWords w;
+    Layout la, lb;
     uint32_t a, b;
+    bool lies_a, lies_b;
     int64_t ext;
-    if (axis < 0)
+    if (m->lanes == 1 || !jot_contract_by_words(k, &m->c, m->target, &w))
         return true;
-    parts = jot_target_dots[row].parts;
-    ext = k->axes.v[axis].ext;
-    k->axes.v[axis].ext = (ext + parts - 1) / parts;
-    a = words_of(k, m->c.a, axis, ext, parts);
-    b = words_of(k, m->c.b, axis, ext, parts);
+    lies_a = words_lie(k, &w, w.a, &la);
+    lies_b = words_lie(k, &w, w.b, &lb);
+    if ((!lies_a && jot_contract_windowed(k, w.a)) || (!lies_b && jot_contract_windowed(k, w.b)))
+        return true; /* each window's words would be made of the same bytes anew */
+    ext = k->axes.v[w.axis].ext;
+    k->axes.v[w.axis].ext = (ext + w.parts - 1) / w.parts;
+    m->words = lies_a && lies_b ? 0 : w.parts;
+    a = lies_a ? words_read(k, w.a, &la) : words_made(k, &w, w.a, ext);
+    b = lies_b ? words_read(k, w.b, &lb) : words_made(k, &w, w.b, ext);
     if (!a || !b)
         return false;
-    m->words = parts;
-    if (!jot_contract_again(k, &m->c, jot_v_dot(k, row, turned ? b : a, turned ? a : b), a, b))
+    if (!jot_contract_again(k, &m->c, jot_v_dot(k, w.row, w.turned ? b : a, w.turned ? a : b), a,
+                            b))
         return false;
     jot_kernel_refresh(k);
     return true;

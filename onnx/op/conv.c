@@ -21,6 +21,10 @@ onnx_along(jot_Var v, int axis, int rank)
 bool
 onnx_op_matmul(OnnxCall *c)
 {
+    jot_Var y = onnx_dequantised_matmul(c, false);
+    if (jot_ok(y))
+        return onnx_put(c, 0, y);
+    onnx_hold_operands(c);
     return onnx_put(c, 0, onnx_like(jot_matmul(c->x[0], c->x[1]), c->x[0]));
 }
 
@@ -33,8 +37,12 @@ onnx_op_gemm(OnnxCall *c)
     if (jot_rank(a) != 2 || jot_rank(b) != 2)
         return onnx_fail(c, JOT_ESHAPE, "matrices asked, ranks %d and %d found", jot_rank(a),
                          jot_rank(b));
-    jot_Var y = jot_matmul(onnx_i(c, "transA", 0) ? jot_swap(a, 0, 1) : a,
-                           onnx_i(c, "transB", 0) ? jot_swap(b, 0, 1) : b);
+    bool left = onnx_i(c, "transA", 0), right = onnx_i(c, "transB", 0);
+    jot_Var y = left ? jot_none() : onnx_dequantised_matmul(c, right);
+    if (!jot_ok(y)) {
+        onnx_hold_operands(c);
+        y = jot_matmul(left ? jot_swap(a, 0, 1) : a, right ? jot_swap(b, 0, 1) : b);
+    }
     y = onnx_like(alpha == 1 ? y : jot_scale(y, alpha), a);
     if (onnx_given(c, 2) && beta != 0)
         y = jot_add(y, beta == 1 ? c->x[2] : jot_scale(c->x[2], beta));
@@ -173,6 +181,19 @@ conv_groups(OnnxCall *c, int groups)
     return groups > 0 || onnx_fail(c, JOT_ERANGE, "group: from 1 asked, %d found", groups);
 }
 
+/* Of an image that has been padded. */
+jot_Var
+onnx_conv_of(OnnxCall *c, jot_Var x, jot_Var k, const OnnxWindow *w)
+{
+    jot_ConvNd how = {.groups = onnx_int(c, "group", 1)};
+
+    for (int d = 0; d < w->n; d++) {
+        how.stride[d] = (int)w->stride[d];
+        how.dilation[d] = (int)w->dilation[d];
+    }
+    return jot_conv(x, k, jot_none(), &how);
+}
+
 jot_Var
 onnx_conv(OnnxCall *c, jot_Var x, jot_Var k, jot_Var bias)
 {
@@ -200,6 +221,10 @@ onnx_conv(OnnxCall *c, jot_Var x, jot_Var k, jot_Var bias)
 bool
 onnx_op_conv(OnnxCall *c)
 {
+    jot_Var y = onnx_dequantised_conv(c);
+    if (jot_ok(y))
+        return onnx_put(c, 0, y);
+    onnx_hold_operands(c);
     return onnx_put(c, 0, onnx_conv(c, c->x[0], c->x[1],
                                     onnx_given(c, 2) ? c->x[2] : jot_none()));
 }

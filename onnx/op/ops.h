@@ -48,7 +48,15 @@ typedef struct {
 /* kernel: sizes where the attribute is not there, or NULL. */
 JOT_FN bool onnx_window(OnnxCall *c, jot_Var x, const int64_t *kernel, OnnxWindow *w);
 JOT_FN jot_Var onnx_pad_image(jot_Var x, const OnnxWindow *w, double value);
+JOT_FN jot_Var onnx_conv_of(OnnxCall *c, jot_Var x, jot_Var k, const OnnxWindow *w);
 JOT_FN jot_Var onnx_conv(OnnxCall *c, jot_Var x, jot_Var k, jot_Var bias);
+
+/* ---- op/quant.c ---- */
+
+/* Products of what was dequantised, as sums of bytes; poison: they are none of those, or the bytes
+ * are too few to gain. */
+JOT_FN jot_Var onnx_dequantised_conv(OnnxCall *c);
+JOT_FN jot_Var onnx_dequantised_matmul(OnnxCall *c, bool turned);
 
 /* v (n) along dimension `axis` of a value of rank `rank`; a scalar stays one. */
 JOT_FN jot_Var onnx_along(jot_Var v, int axis, int rank);

@@ -4,6 +4,12 @@
  *
  * Products of integers are sums of the bytes as they are, from which what the zeros make is taken:
  * sum (a - za)(b - zb) = sum a b - za sum b - zb sum a + n za zb; of constants the sums are known.
+ * Processors multiply u8 by i8: values of i8 are carried as u8, 128 higher, as is their zero; what
+ * pads an image is the zero.
+ *
+ *     x q -> (q - z) s \
+ *                       conv -> y     is     sx sw (sum q w - z sum w)     exact up to the scales
+ *     w k -> k t      /
  *
  * Read before: onnx/op/attention.c. After: onnx/op/signal.c. */
 #include "onnx/op/ops.h"
@@ -24,15 +30,6 @@ spread(OnnxCall *c, jot_Var v, jot_Var x, int64_t axis, int64_t block)
     return onnx_along(v, (int)axis, jot_rank(x));
 }
 
-static jot_Var
-saturated(jot_Var x, jot_DType dtype)
-{
-    int bits = (int)(8 * jot_dtype_nbytes(dtype));
-    bool sign = dtype <= JOT_I64;
-    double low = sign ? -ldexp(1, bits - 1) : 0, high = ldexp(1, sign ? bits - 1 : bits) - 1;
-    return jot_cast(jot_clamp(x, low, high), dtype);
-}
-
 static bool
 quant_axis(OnnxCall *c, int64_t *axis)
 {
@@ -43,6 +40,22 @@ quant_axis(OnnxCall *c, int64_t *axis)
             || onnx_fail(c, JOT_ESHAPE, "scale: one asked");
     }
     return onnx_axis(c, axis, jot_rank(c->x[0]));
+}
+
+/* y, rounded and with its zero, as integers (casts saturate). */
+static bool
+quantised(OnnxCall *c, jot_Var y, jot_DType dtype)
+{
+    if (dtype != JOT_I8 || c->ctx == c->b->m->fold)
+        return onnx_put(c, 0, jot_cast(y, dtype));
+    jot_Var bytes = jot_cast(jot_offset(y, 128), JOT_U8);
+    jot_Var less = jot_full_int(c->ctx, JOT_I32, JOT_SHAPE(), 128);
+    if (!onnx_put(c, 0, jot_cast(jot_sub(jot_cast(bytes, JOT_I32), less), JOT_I8)))
+        return false;
+    c->value[0] = onnx_value_of(c->b, c->out[0], c->deps);
+    if (c->value[0])
+        c->value[0]->bytes = bytes;
+    return c->value[0] != NULL;
 }
 
 bool
@@ -63,7 +76,7 @@ onnx_op_quantize(OnnxCall *c)
     y = jot_cast(y, JOT_F32);
     if (onnx_given(c, 2))
         y = jot_add(y, jot_cast(spread(c, c->x[2], x, axis, block), JOT_F32));
-    return onnx_put(c, 0, saturated(y, dtype));
+    return quantised(c, y, dtype);
 }
 
 bool
@@ -71,18 +84,28 @@ onnx_op_dequantize(OnnxCall *c)
 {
     int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
     jot_DType dtype = type ? onnx_dtype((int)type) : jot_dtype(c->x[1]);
-    jot_Var x = c->x[0], y;
+    jot_Var x = c->x[0], y, zero = jot_none();
 
     if (!quant_axis(c, &axis))
         return false;
     jot_Var s = spread(c, c->x[1], x, axis, block);
-    y = jot_cast(x, JOT_F32);
     if (onnx_given(c, 2))
-        y = jot_cast(jot_dtype(x) == JOT_I32 || jot_dtype(x) == JOT_U32
-                         ? jot_sub(x, spread(c, c->x[2], x, axis, block))
-                         : jot_sub(y, jot_cast(spread(c, c->x[2], x, axis, block), JOT_F32)),
-                     JOT_F32);
-    return onnx_put(c, 0, jot_cast(jot_mul(y, jot_cast(s, JOT_F32)), dtype));
+        zero = spread(c, c->x[2], x, axis, block);
+    if (jot_dtype(x) == JOT_I32 || jot_dtype(x) == JOT_U32)
+        y = jot_cast(onnx_given(c, 2) ? jot_sub(x, zero) : x, JOT_F32);
+    else {
+        bool high = c->ctx == c->b->m->ctx && jot_ok(c->in[0]->bytes);
+        y = jot_cast(high ? c->in[0]->bytes : x, JOT_F32);
+        zero = onnx_given(c, 2) ? jot_cast(zero, JOT_F32) : onnx_number(y, 0);
+        y = jot_sub(y, high ? jot_offset(zero, 128) : zero);
+    }
+    y = jot_cast(jot_mul(y, jot_cast(s, JOT_F32)), dtype);
+    if (!onnx_put(c, 0, y) || !(c->value[0] = onnx_value_of(c->b, y, c->deps)))
+        return false;
+    for (int k = 0; k < 3 && !block && dtype == JOT_F32; k++)
+        c->value[0]->quantised[k] = onnx_given(c, k) ? c->in[k] : NULL;
+    c->value[0]->axis = axis;
+    return true;
 }
 
 bool
@@ -95,34 +118,69 @@ onnx_op_dynamic_quantize(OnnxCall *c)
     jot_Var at = jot_clamp(jot_round(jot_neg(jot_div(low, scale))), 0, 255);
     c->out[1] = scale;
     c->out[2] = jot_cast(at, JOT_U8);
-    return onnx_put(c, 0, saturated(jot_add(jot_round(jot_div(x, scale)), at), JOT_U8));
+    return onnx_put(c, 0, jot_cast(jot_add(jot_round(jot_div(x, scale)), at), JOT_U8));
 }
 
-/* Operand k is a zero that is known to be 0, or not there. */
+/* All elements of operand k are known, to be n; or it is not there, and n is 0. */
 static bool
-is_zero(OnnxCall *c, int k)
+is_all(OnnxCall *c, int k, int64_t n)
 {
     jot_Ints v;
     if (!onnx_given(c, k))
-        return true;
+        return n == 0;
     if (!onnx_known(c, k) || !onnx_read(c, k, &v))
         return false;
     for (int i = 0; i < v.n; i++)
-        if (v.v[i])
+        if (v.v[i] != n)
             return false;
     return true;
 }
 
-/* sum (a - za)(b - zb), i64. a's zero: of all, or of its rows; b's: of all, or of its columns. */
+static jot_Var
+shifted(jot_Var x, int64_t by, jot_DType dtype)
+{
+    jot_Var more = jot_full_int(x.ctx, JOT_I32, JOT_SHAPE(), by);
+    return jot_cast(jot_add(jot_cast(x, JOT_I32), more), dtype);
+}
+
+static bool
+is_bytes(jot_Var x)
+{
+    return jot_ok(x) && (jot_dtype(x) == JOT_U8 || jot_dtype(x) == JOT_I8);
+}
+
+/* Operand k of i8 as u8, 128 higher. */
+static jot_Var
+high_bytes(OnnxCall *c, int k)
+{
+    if (jot_dtype(c->x[k]) != JOT_I8)
+        return c->x[k];
+    return c->ctx == c->b->m->ctx && jot_ok(c->in[k]->bytes) ? c->in[k]->bytes
+                                                             : shifted(c->x[k], 128, JOT_U8);
+}
+
+/* Sums of so many terms, less what the zeros make, stay within the dtype. */
+static jot_DType
+sum_dtype(int64_t terms)
+{
+    return terms < (1 << 15) ? JOT_I32 : JOT_I64;
+}
+
+/* sum (a - za)(b - zb). a's zero: of all, or of its rows; b's: of all, or of its columns. */
 static jot_Var
 product(OnnxCall *c, int ka, int za, int kb, int zb)
 {
-    jot_Var a = c->x[ka], b = c->x[kb], y = jot_matmul(a, b);
-    bool left = !is_zero(c, za), right = !is_zero(c, zb);
-    jot_Var p = left ? jot_cast(c->x[za], JOT_I64) : jot_none();
-    jot_Var q = right ? jot_cast(c->x[zb], JOT_I64) : jot_none();
+    jot_DType wide = sum_dtype(jot_extent(c->x[ka], -1));
+    bool high = jot_dtype(c->x[ka]) == JOT_I8 && jot_dtype(c->x[kb]) == JOT_I8;
+    jot_Var a = high ? high_bytes(c, ka) : c->x[ka], b = c->x[kb], y = jot_matmul(a, b);
+    bool left = high || !is_all(c, za, 0), right = !is_all(c, zb, 0);
+    jot_Var p = !left ? jot_none() : onnx_given(c, za) ? jot_cast(c->x[za], wide)
+              : jot_full_int(c->ctx, wide, JOT_SHAPE(), 0);
+    jot_Var q = right ? jot_cast(c->x[zb], wide) : jot_none();
 
-    y = jot_cast(y, JOT_I64);
+    y = jot_cast(y, wide);
+    if (high)
+        p = jot_add(p, jot_full_int(c->ctx, wide, JOT_SHAPE(), 128));
     if (left && jot_rank(p) == 1 && jot_extent(p, 0) > 1)
         p = jot_unsqueeze(p, -1);
     if (left && jot_nelem(p) == 1)
@@ -133,9 +191,10 @@ product(OnnxCall *c, int ka, int za, int kb, int zb)
     if (jot_rank(b) < 2)
         rows = JOT_KEEP(-1);
     if (left)
-        y = jot_sub(y, jot_mul(p, onnx_hold(c, jot_sum(jot_cast(b, JOT_I64), rows), 1u << kb)));
+        y = jot_sub(y, jot_mul(p, onnx_hold(c, jot_cast(jot_sum(jot_cast(b, JOT_I64), rows), wide),
+                                            1u << kb)));
     if (right)
-        y = jot_sub(y, jot_mul(q, jot_sum(jot_cast(a, JOT_I64), columns)));
+        y = jot_sub(y, jot_mul(q, jot_cast(jot_sum(jot_cast(a, JOT_I64), columns), wide)));
     if (left && right)
         y = jot_add(y, jot_scale(jot_mul(p, q), (double)jot_extent(a, -1)));
     return y;
@@ -153,7 +212,7 @@ requantized(OnnxCall *c, jot_Var y, jot_Var scale, int zero)
 {
     y = jot_round(jot_mul(jot_cast(y, JOT_F32), jot_cast(scale, JOT_F32)));
     y = jot_add(y, jot_cast(jot_reshape(c->x[zero], JOT_SHAPE()), JOT_F32));
-    return saturated(y, jot_dtype(c->x[zero]));
+    return jot_cast(y, jot_dtype(c->x[zero]));
 }
 
 bool
@@ -168,21 +227,129 @@ onnx_op_qlinear_matmul(OnnxCall *c)
     return onnx_put(c, 0, requantized(c, product(c, 0, 2, 3, 5), scale, 7));
 }
 
-/* Differences from the zeros, so that padding is 0. */
+/* Channels: below, words of bytes gain nothing; terms of bytes that floats add up exactly. */
+enum { QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
+
+/* Sums of bytes: an image, its zero known; a kernel of constants, their zeros 0, or 128 of u8.
+ * Groups of few channels are summed in floats, to the same integers. */
+static jot_Var
+conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
+{
+    jot_Var w = c->x[kw];
+    jot_Ints zero = jot_ints(0, NULL);
+    OnnxWindow window;
+
+    if (!is_bytes(c->x[kx]) || !is_bytes(w) || jot_rank(w) < 3 || !jot_extent(w, 0)
+        || !onnx_known(c, kw) || !is_all(c, zw, jot_dtype(w) == JOT_U8 ? 128 : 0)
+        || (onnx_given(c, zx) && (!onnx_known(c, zx) || !onnx_read(c, zx, &zero) || zero.n != 1)))
+        return jot_none();
+    int64_t z = (zero.n ? zero.v[0] : 0) + (jot_dtype(c->x[kx]) == JOT_I8 ? 128 : 0);
+    int64_t terms = jot_nelem(w) / jot_extent(w, 0);
+    bool few = jot_extent(w, 1) < QUANT_FEW;
+    jot_DType wide = few ? JOT_F32 : sum_dtype(terms), each = few ? JOT_F32 : JOT_I32;
+    if (few && (onnx_i(c, "group", 1) == 1 || terms > QUANT_EXACT))
+        return jot_none();
+    if (jot_dtype(w) == JOT_U8)
+        w = onnx_hold(c, shifted(w, -128, JOT_I8), 1u << kw);
+    jot_Var x = high_bytes(c, kx);
+    if (!onnx_window(c, x, jot_shape(w).v + 2, &window))
+        return jot_none();
+    x = jot_cast(onnx_pad_image(x, &window, (double)z), each);
+    jot_Var k = few ? onnx_hold(c, jot_cast(w, each), 1u << kw) : jot_cast(w, each);
+    jot_Var y = jot_cast(onnx_conv_of(c, x, k, &window), wide);
+    if (!z)
+        return y;
+    jot_Var less = jot_sum(jot_reshape(jot_cast(w, JOT_I64), JOT_SHAPE(jot_extent(w, 0), -1)),
+                           JOT_DIMS(1));
+    less = jot_mul(less, jot_full_int(c->ctx, JOT_I64, JOT_SHAPE(), z));
+    return jot_sub(y, onnx_along(onnx_hold(c, jot_cast(less, wide), 1u << kw), 1, jot_rank(y)));
+}
+
+/* Of bytes, or differences from the zeros, so that padding is 0. */
 static jot_Var
 conv_products(OnnxCall *c, int kx, int zx, int kw, int zw, jot_Var bias)
 {
-    jot_Var x = jot_cast(c->x[kx], JOT_I32), w = jot_cast(c->x[kw], JOT_I32);
-    if (!is_zero(c, zx))
-        x = jot_sub(x, jot_cast(jot_reshape(c->x[zx], JOT_SHAPE()), JOT_I32));
-    if (!is_zero(c, zw)) {
-        jot_Var z = jot_cast(c->x[zw], JOT_I32);
-        w = jot_sub(w, jot_nelem(z) == 1 ? jot_reshape(z, JOT_SHAPE())
-                                         : onnx_along(z, 0, jot_rank(w)));
+    jot_Var y = conv_bytes(c, kx, zx, kw, zw);
+    if (jot_ok(y) && jot_dtype(y) == JOT_F32)
+        y = jot_cast(y, JOT_I32);
+    if (!jot_ok(y)) {
+        jot_Var x = jot_cast(c->x[kx], JOT_I32), w = jot_cast(c->x[kw], JOT_I32);
+        if (!is_all(c, zx, 0))
+            x = jot_sub(x, jot_cast(jot_reshape(c->x[zx], JOT_SHAPE()), JOT_I32));
+        if (!is_all(c, zw, 0)) {
+            jot_Var z = jot_cast(c->x[zw], JOT_I32);
+            w = jot_sub(w, jot_nelem(z) == 1 ? jot_reshape(z, JOT_SHAPE())
+                                             : onnx_along(z, 0, jot_rank(w)));
+        }
+        y = onnx_conv(c, x, w, jot_none());
     }
-    jot_Var y = onnx_conv(c, x, w, jot_none());
     return bias.ctx && jot_ok(y) ? jot_add(y, onnx_along(jot_cast(bias, jot_dtype(y)), 1,
                                                          jot_rank(y))) : y;
+}
+
+/* Operands 0 and 1 before they were dequantised, as those of QLinear operators stand: q, scale and
+ * zero of each. */
+static bool
+before_scales(OnnxCall *c, OnnxCall *q, OnnxValue *in[6], jot_Var x[6])
+{
+    OnnxValue *a = c->in[0], *b = c->in[1];
+
+    if (c->ctx == c->b->m->fold || !a->quantised[0] || !b->quantised[0] || b->deps
+        || onnx_value_nelem(a->quantised[1]) != 1)
+        return false;
+    *q = *c;
+    q->in = in;
+    q->x = x;
+    q->n = 6;
+    for (int k = 0; k < 6; k++) {
+        in[k] = k < 3 ? a->quantised[k] : b->quantised[k - 3];
+        x[k] = in[k] ? onnx_on(c->b, in[k], c->ctx) : jot_none();
+        if (in[k] && !jot_ok(x[k]))
+            return false;
+    }
+    return is_bytes(x[0]) && is_bytes(x[3]);
+}
+
+/* sa sb, where sb are those of n results along dimension `axis` of rank `rank`. */
+static jot_Var
+both_scales(OnnxCall *q, int axis, int rank)
+{
+    jot_Var s = jot_mul(jot_reshape(q->x[1], JOT_SHAPE()), q->x[4]);
+    s = onnx_hold(q, s, 1u << 1 | 1u << 4);
+    return jot_nelem(s) == 1 ? jot_reshape(s, JOT_SHAPE()) : onnx_along(s, axis, rank);
+}
+
+jot_Var
+onnx_dequantised_conv(OnnxCall *c)
+{
+    OnnxValue *in[6];
+    jot_Var x[6];
+    OnnxCall q;
+
+    if (!before_scales(c, &q, in, x) || (jot_nelem(x[4]) > 1 && c->in[1]->axis != 0))
+        return jot_none();
+    jot_Var y = conv_bytes(&q, 0, 2, 3, 5);
+    if (!jot_ok(y))
+        return y;
+    y = jot_mul(jot_cast(y, JOT_F32), both_scales(&q, 1, jot_rank(y)));
+    return onnx_given(c, 2) ? jot_add(y, onnx_along(c->x[2], 1, jot_rank(y))) : y;
+}
+
+jot_Var
+onnx_dequantised_matmul(OnnxCall *c, bool turned)
+{
+    OnnxValue *in[6];
+    jot_Var x[6];
+    OnnxCall q;
+
+    if (!before_scales(c, &q, in, x) || jot_rank(x[3]) != 2 || !is_all(&q, 5, 0)
+        || jot_dtype(x[3]) != JOT_I8 || (onnx_given(&q, 2) && jot_nelem(x[2]) != 1)
+        || (jot_nelem(x[4]) > 1 && c->in[1]->axis != !turned))
+        return jot_none();
+    if (turned)
+        x[3] = jot_swap(x[3], 0, 1);
+    jot_Var y = product(&q, 0, 2, 3, 5);
+    return jot_mul(jot_cast(y, JOT_F32), both_scales(&q, jot_rank(y) - 1, jot_rank(y)));
 }
 
 bool

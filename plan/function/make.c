@@ -370,6 +370,7 @@ make_plan(FuncMake *m)
     if (!f->plan)
         return jot_fail_memory(ctx, m->op);
     f->plan->dialect = m->of->dialect;
+    m->s.fixed = true;
     jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))
         return false;

@@ -4,7 +4,8 @@
  *     images of the user, read over their edge  a copy with channels last and a border
  *
  * What a contraction, or a stencil, reads over and over is worth a copy: one reading and one
- * writing of it. Copies of state that the plan does not assign are kept with the state's buffer.
+ * writing of it. Copies of state that the plan does not assign are kept with the state's buffer,
+ * and those of a function's constants with theirs.
  *
  *   requires  orders of dimensions     gives  m->copies, m->reads
  *
@@ -13,7 +14,8 @@
 
 enum { COPY_TRANSPOSED = 32 }; /* readings of an element that a copy along another axis takes */
 
-/* State that this evaluation does not assign keeps its buffer, and the copy with it. */
+/* State that this evaluation does not assign, or what a function holds, keeps its buffer, and the
+ * copy with it. */
 JOT_FN bool
 jot_plan_copy_lasts(const Make *m, uint32_t pos)
 {
@@ -21,7 +23,7 @@ jot_plan_copy_lasts(const Make *m, uint32_t pos)
     NodeId id = m->s->list.v[pos];
     uint32_t i;
 
-    if (!jot_node(ctx, id)->data || !(jot_node(ctx, id)->flags & NODE_STATE))
+    if (!jot_node(ctx, id)->data || !(m->s->fixed || jot_node(ctx, id)->flags & NODE_STATE))
         return false;
     for (i = 0; i < ctx->undo.n; i++)
         if (ctx->undo.v[i].old == id)

@@ -1,6 +1,6 @@
 # tests/onnx/models.py FOLDER [WORD...] - real networks as ONNX files, with inputs that are drawn and what ONNX
 # Runtime makes of them: FOLDER/NAME/model.onnx, input_K.pb, output_K.pb. Weights are drawn where they would have
-# to be fetched. What cannot be exported here is said, and left out. WORDs choose.
+# to be fetched; the first extent is open. What cannot be exported here is said, and left out. WORDs choose.
 import glob, os, shutil, sys, traceback
 import numpy as np
 import onnx
@@ -44,11 +44,10 @@ def export(name, net, args, names, dynamic=None):
     os.makedirs(where, exist_ok=True)
     path = os.path.join(where, 'model.onnx')
     net.eval()
+    two = tuple(torch.cat([a, a]) for a in args)  # of one image the exporter makes a constant
     with torch.no_grad():
-        try:
-            torch.onnx.export(net, args, path, input_names=names, dynamo=True, external_data=False)
-        except Exception:
-            torch.onnx.export(net, args, path, input_names=names, dynamo=False)
+        torch.onnx.export(net, two, path, input_names=names, dynamo=True, external_data=False,
+                          dynamic_shapes=tuple({0: 'batch'} for _ in args))
     save(name, path, {n: a.numpy() for n, a in zip(names, args)})
 
 def zoo(name, size=224):

@@ -132,14 +132,16 @@ serve(const char *folder, const char *name, double seconds)
     int n = m && n_out <= MOST ? feeds(c, where, jot_onnx_inputs(m, NULL, 0), in) : 0;
     bool ran = m && jot_onnx_run(m, in, n, out, n_out);
     double first = now() - start;
+    double changed = now();
     for (uint64_t before = 0; ran;) {
         double t = now();
         for (int k = 0; k < 3 || now() - t < seconds; k++)
             ran = jot_onnx_run(m, in, n, out, n_out);
-        uint64_t swaps = jot_stats(c).swaps;
-        if (swaps == before && now() - start > 3)
+        jot_Stats s = jot_stats(c);
+        changed = s.swaps == before ? changed : now();
+        if (s.swaps == before && (s.swaps >= s.kernels_quick || now() - changed > 20))
             break;
-        before = swaps;
+        before = s.swaps;
     }
     printf(ran ? "ready %.3f\n" : "refused %.3f %s\n", first * 1e3, jot_message(c));
     fflush(stdout);
