@@ -111,7 +111,7 @@ words_layout(const Layout *l, int dim, int parts, Layout *to)
     while (n > 1 && l->size[n - 1] == 1 && l->first[n - 1])
         n--; /* of one position, wherever it stands */
     if (!n || l->part[n - 1].dim != dim || l->size[n - 1] % parts || l->halo_lo[dim]
-        || l->halo_hi[dim] || l->pad[dim] > 1)
+        || l->halo_hi[dim])
         return false;
     for (int d = 0; d < l->rank; d++)
         ext[d] = d == dim ? l->ext[d] / parts : l->ext[d];
@@ -123,7 +123,7 @@ words_layout(const Layout *l, int dim, int parts, Layout *to)
     }
     if (l->size[n - 1] == parts && !l->first[n - 1])
         part[n - 1] = part[--m];
-    return jot_layout_make(to, l->rank, ext, m, part, l->halo_lo, l->halo_hi, l->pad);
+    return jot_layout_make(to, l->rank, ext, m, part, l->halo_lo, l->halo_hi);
 }
 
 /* Nobody else reads the buffer. */

@@ -269,15 +269,16 @@ place_reached(const Sched *s, const Stage *st, int share)
     return true;
 }
 
-/* Registers are known by the numbers of the copies around them: who reads p's counts the same
- * copies, so it has no loop over their axes, within p's place, whose steps are no copies. */
+/* Registers are known by the numbers of the copies around them (lanes are an array): who reads p's
+ * counts the same copies, so it has no loop over their axes, within p's place, of other steps. */
 static bool
 copies_reached(const Sched *s, const Stage *p, const Stage *st)
 {
     int64_t left[SCHED_AXES] = {0};
     uint64_t copies = 0;
     for (int i = p->nat; i < p->n; i++)
-        copies |= jot_stage_free(s, p) & (uint64_t)1 << p->loop[i].axis;
+        if (p->loop[i].kind != LOOP_LANES)
+            copies |= jot_stage_free(s, p) & (uint64_t)1 << p->loop[i].axis;
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         int64_t ext = left[l->axis] ? left[l->axis] : jot_axis_ext(s, l->axis);
