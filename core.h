@@ -660,9 +660,10 @@ JOT_API bool jot_while(jot_Vars init, jot_BodyFn *test, jot_BodyFn *body, void *
  *
  *     h' = tanh(x[t] w + h u), y[t] = h'   jot_for(JOT_VARS(h), JOT_VARS(x), cell, &net, &how, out)
  *
- * trips: how many, where there are no xs (how NULL is then refused). reverse: from the last slice to the first, which is also
- * where results go. every: for the gradient, what is carried is kept of every so many trips alone,
- * and computed again from there; 0: of all trips. some sqrt(trips) needs the least memory. */
+ * trips: how many, where there are no xs (how NULL is then refused). reverse: from the last slice
+ * to the first, which is also where results go. every: for the gradient, what is carried is kept of
+ * every so many trips alone, and computed again from there; 0: of all trips. some sqrt(trips) needs
+ * the least memory. */
 typedef struct { int64_t trips; int stacked; bool reverse; int64_t every; } jot_For;
 JOT_API bool jot_for(jot_Vars init, jot_Vars xs, jot_BodyFn *body, void *user, const jot_For *how,
                      jot_Var *out);

@@ -182,7 +182,7 @@ struct jot_Ctx {
     /* evaluation */
     Vec(NodeId) pending;     /* ALIAS nodes of assignments that have not run */
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
-    Vec(Undo) held;          /* ... before the first assignment since jot_begin; jot_rollback does */
+    Vec(Undo) held;          /* before the first assignment since jot_begin, for jot_rollback */
     bool begun;              /* since jot_begin, until jot_commit or jot_rollback */
     jot_RandomState begun_at; /* the generator then */
     uint64_t runs;           /* evaluations and calls of compiled functions that went well */

@@ -323,14 +323,21 @@ reduce_into_part(jot_Ctx *ctx, const Reducing *w)
                                       jot_reduce_identity(w->op, dtype), 0, NULL);
 }
 
+/* Halves that fall where data says are summed up as f32: in memory each sum so far would be
+ * rounded, and a long one stops where a term is less than half of its last place. */
 static NodeId
 reduce_make(jot_Ctx *ctx, const Reducing *w)
 {
+    jot_DType dtype = (jot_DType)jot_node(ctx, w->y)->dtype, wide = jot_dtype_compute(dtype);
+    bool widens = dtype != wide && w->map.nextra
+               && (w->op == JOT_ADD || w->op == JOT_MUL || w->op == JOT_MEAN);
+    NodeId y = widens ? jot_ew_node(ctx, EW_CAST, wide, 1, &w->y) : w->y;
     jot_Scalar scale = {0};
 
     if (w->op == JOT_MEAN || w->op == REDUCE_VAR)
         scale.f = w->scale;
-    return jot_map_node(ctx, NODE_REDUCE, w->op, w->y, w->rank, w->ext, &w->map, scale);
+    y = y ? jot_map_node(ctx, NODE_REDUCE, w->op, y, w->rank, w->ext, &w->map, scale) : 0;
+    return widens && y ? jot_ew_node(ctx, EW_CAST, dtype, 1, &y) : y;
 }
 
 /* The reduction without its folds; identity maps and injective ones included. */

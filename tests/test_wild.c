@@ -21,6 +21,7 @@ enum { PATIENCE = 240, TRIES = 400 };
 static const struct { uint64_t first; const char *backend; } found[] = {
     {1013232, "tcc"}, {1020512, "tcc"}, {1025648, "tcc"}, {1030464, "tcc"}, {1093824, "tcc"},
     {1097152, "tcc"}, {2010080, "tcc"}, {2098192, "tcc"}, {3009664, "cc"},
+    {3047184, "cc"}, {3052016, "cc"},
 };
 
 static Desk *desk; /* shared with the process at work */

@@ -380,8 +380,10 @@ static const MaskName mask_names[] = {
       "maskstoreps256((word *)p, %m, (word)v)" },
     { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
       "maskstorepd256((word *)p, %m, (word)v)" },
-    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)", "maskstoreps((word *)p, %m, (word)v)" },
-    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)", "maskstorepd((word *)p, %m, (word)v)" },
+    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)",
+      "maskstoreps((word *)p, %m, (word)v)" },
+    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
+      "maskstorepd((word *)p, %m, (word)v)" },
 };
 
 static const MaskName *
@@ -466,8 +468,8 @@ jot_vector_gather_text(Text *out, const VectorName *v)
                        v->bits == 64 ? "long long" : "int");
         for (int clang = 1; clang >= 0; clang--)
             jot_text_f(out, "%s    return (jot_%.*s)__builtin_ia32_%s((word){0}, (const %s *)p, "
-                       "(at)i,\n        %s, %d);\n", clang ? "#ifdef __clang__\n" : "#else\n", (int)v->n,
-                       v->name, clang ? g->clang : g->call, type, g->mask, v->bits / 8);
+                       "(at)i,\n        %s, %d);\n", clang ? "#ifdef __clang__\n" : "#else\n",
+                       (int)v->n, v->name, clang ? g->clang : g->call, type, g->mask, v->bits / 8);
         jot_text_f(out, "#endif\n#else\n");
         return true;
     }
@@ -509,8 +511,8 @@ dot_halves(Text *out, const DotName *d)
     for (int i = 0; i < 2; i++)
         jot_text_f(out, "    __asm__(\"%s\" : \"=v\"(%s) : \"v\"(%s), \"v\"(b));\n"
                    "    __asm__(\"vpmaddwd {%%2, %%1, %%0|%%0, %%1, %%2}\" : \"=v\"(%s) : "
-                   "\"v\"(%s), \"v\"(one%s));\n", d->op, i ? "q" : "p", i ? "high" : "low", i ? "q" : "p",
-                   i ? "q" : "p", i ? " << 4" : "");
+                   "\"v\"(%s), \"v\"(one%s));\n", d->op, i ? "q" : "p", i ? "high" : "low",
+                   i ? "q" : "p", i ? "q" : "p", i ? " << 4" : "");
     jot_text_f(out, "    return (jot_%s)((jot_u%s)c + p + q);\n", to, u);
 }
 

@@ -84,12 +84,14 @@ static const VectorHelper vector_helpers[] = {
               "            v[l] = ((const %T *)p)[l];\n    return v;\n%E}\n" },
     /* element i[l] of memory where the mask is not 0, else 0, and nothing is touched; 32 bits of 64
      * that are no farther than these reach; a mask of the first lanes */
-    { "gather_", "JOT_INLINE jot_%V\njot_gather_%V(const void *p, jot_u32x%L i, jot_i32x%L m)\n{\n%g"
+    { "gather_", "JOT_INLINE jot_%V\n"
+                 "jot_gather_%V(const void *p, jot_u32x%L i, jot_i32x%L m)\n{\n%g"
                  "    const jot_i32x%L at = (jot_i32x%L)i;\n"
                  "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
                  "            v[l] = ((const %T *)p)[at[l]];\n    return v;\n%E}\n" },
     { "near_", "JOT_VECTOR jot_i32x%L\njot_near_%V(jot_%V v)\n{\n%n}\n" },
-    { "first_", "JOT_VECTOR jot_%V\njot_first_%V(int n)\n{\n    return (jot_%V){%N} < (%T)n;\n}\n" },
+    { "first_", "JOT_VECTOR jot_%V\n"
+                "jot_first_%V(int n)\n{\n    return (jot_%V){%N} < (%T)n;\n}\n" },
     /* base, base + step, ..; are these at least 0, or 0? */
     { "ramp_", "JOT_VECTOR jot_%V\njot_ramp_%V(jot_i64 base, int step)\n{\n"
                "    return (jot_%V)((jot_%U){%N} * (jot_%u)step + (jot_%u)base);\n}\n" },

@@ -185,8 +185,8 @@ JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
 /* dialect.c: a part of a vector under a mask, and what is gathered, by a target's instruction;
- * false: there is none; what stands behind it, to '%E', is for other targets. what: 'P' the first n lanes
- * are loaded, 'Q' stored, 'O' those of a mask are loaded. */
+ * false: there is none; what stands behind it, to '%E', is for other targets. what: 'P' the first n
+ * lanes are loaded, 'Q' stored, 'O' those of a mask are loaded. */
 typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName; /* f32x8: x at 4 */
 JOT_FN bool jot_vector_mask_text(Text *out, const VectorName *v, char what);
 JOT_FN bool jot_vector_gather_text(Text *out, const VectorName *v);

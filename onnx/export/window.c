@@ -1,36 +1,20 @@
-/* onnx/export/window.c - windows over images: Conv, ConvTranspose, MaxPool, AveragePool.
+/* onnx/export/window.c - windows over images: Conv, ConvTranspose.
  *
- *     reads   x[n, c, s h + d p - a, ...]    h of the result, p summed over     Conv, pools
+ *     reads   x[n, c, s h + d p - a, ...]    h of the result, p summed over     Conv
  *     writes  y[n, o, s h + d p - a, ...]    h of x, p of the weight            ConvTranspose
  *
  * A dimension with such an index is a window; the other axes are what they are by who has them:
  * batch, groups, channels of either side. Dimensions are brought into ONNX's order, joined where
  * there are several of a kind, and what comes out goes where the result's map puts it.
  *
- * ONNX Runtime has these for f32 (MaxPool for f64): other products are MatMul of gathered windows.
+ * ONNX Runtime has these for f32: other products are MatMul of gathered windows.
  *
- * Read before: product.c. After: file.c. */
-#include "onnx/export/export.h"
-
-enum { WINDOWS = 3, LABEL = 32 }; /* dimension LABEL + w is window w itself */
-
-typedef struct {
-    int dim;               /* of the array that is read, or of the result that is written */
-    int pos, tap;          /* axes; -1: an extent of 1 */
-    int64_t npos, ntap, stride, dilation, c;
-    bool flip;             /* taps count backwards */
-} Window;
-
-typedef struct {
-    const int64_t *ext;    /* of the space */
-    int n;
-    Window w[WINDOWS];
-    uint32_t batch, group, in, out; /* axes: in, out: of channels */
-} Windows;
+ * Read before: product.c, window.h. After: pool.c. */
+#include "onnx/export/window.h"
 
 /* Dimension dim as a window: an axis of `pos`, by a step above 0, and one of `tap`. */
-static bool
-window_add(Windows *s, int dim, const Terms *t, uint32_t pos, uint32_t tap)
+bool
+export_window_add(Windows *s, int dim, const Terms *t, uint32_t pos, uint32_t tap)
 {
     Window *w = &s->w[s->n];
 
@@ -56,8 +40,8 @@ window_add(Windows *s, int dim, const Terms *t, uint32_t pos, uint32_t tap)
     return true;
 }
 
-static uint32_t
-axes_of(const Terms *t)
+uint32_t
+export_axes_of(const Terms *t)
 {
     uint32_t axes = 0;
 
@@ -67,22 +51,22 @@ axes_of(const Terms *t)
 }
 
 /* What all dimensions are made of, each axis once; false: of something else. */
-static bool
-window_axes(const Export *e, int n, const Ix *index, Terms *t, uint32_t *axes)
+bool
+export_window_axes(const Export *e, int n, const Ix *index, Terms *t, uint32_t *axes)
 {
     *axes = 0;
     for (int d = 0; d < n; d++) {
-        if (!export_terms(e, index[d], &t[d]) || axes_of(&t[d]) & *axes)
+        if (!export_terms(e, index[d], &t[d]) || export_axes_of(&t[d]) & *axes)
             return false;
-        *axes |= axes_of(&t[d]);
+        *axes |= export_axes_of(&t[d]);
     }
     return true;
 }
 
 /* Dimensions of x as axes, a window's as it is, in the order of labels, then joined: joins[k] of
  * them make dimension k. */
-static Array
-window_order(Export *e, Array x, const Terms *t, const Windows *s, bool windows, const int *label,
+Array
+export_window_order(Export *e, Array x, const Terms *t, const Windows *s, bool windows, const int *label,
              const int *joins, int n)
 {
     int is[EXPORT_RANK], order[EXPORT_RANK], k = 0, r = 0;
@@ -128,8 +112,8 @@ labels(int *label, uint32_t axes)
 
 /* What windows read beyond the image is padding; what no window reads is cut off, where one more
  * window would fit else. */
-static Array
-window_image(Export *e, Array x, const Windows *s, int64_t *pads)
+Array
+export_window_image(Export *e, Array x, const Windows *s, int64_t *pads)
 {
     int64_t start[EXPORT_RANK] = {0}, n[EXPORT_RANK], step[EXPORT_RANK];
 
@@ -149,8 +133,8 @@ window_image(Export *e, Array x, const Windows *s, int64_t *pads)
     return export_slice(e, x, start, n, step);
 }
 
-static bool
-window_pads_fit(const Windows *s, Array x)
+bool
+export_window_fits(const Windows *s, Array x)
 {
     for (int k = 0; k < s->n; k++) {
         const Window *w = &s->w[k];
@@ -161,8 +145,8 @@ window_pads_fit(const Windows *s, Array x)
     return true;
 }
 
-static void
-window_attributes(Export *e, OnnxNode *node, const Windows *s, const int64_t *pads)
+void
+export_window_attributes(Export *e, OnnxNode *node, const Windows *s, const int64_t *pads)
 {
     int64_t kernel[WINDOWS] = {0}, stride[WINDOWS] = {0}, dilation[WINDOWS] = {0};
     bool strides = false, dilations = false, padded = false;
@@ -204,7 +188,7 @@ conv_weight(Export *e, const Factor *f, const Terms *t, const Windows *s, uint32
         label[n] = s->w[k].tap;
         n += joins[2 + k];
     }
-    w = window_order(e, f->x, t, s, false, label, joins, 2 + s->n);
+    w = export_window_order(e, f->x, t, s, false, label, joins, 2 + s->n);
     int64_t start[2 + WINDOWS] = {0}, step[2 + WINDOWS] = {1, 1};
     for (int k = 0; k < s->n; k++) {
         step[2 + k] = s->w[k].flip ? -1 : 1;
@@ -230,7 +214,7 @@ conv_image(Export *e, Array x, const Terms *t, const Windows *s, bool windows)
         label[n] = windows ? LABEL + k : s->w[k].pos;
         n += joins[2 + k];
     }
-    return window_order(e, x, t, s, windows, label, joins, 2 + s->n);
+    return export_window_order(e, x, t, s, windows, label, joins, 2 + s->n);
 }
 
 static int64_t
@@ -251,13 +235,13 @@ conv_roles(const Factor *x, const Terms *xt, uint32_t wa, uint32_t kept, bool im
     int channel = -1, d;
 
     for (d = 0; d < x->x.rank; d++) {
-        uint32_t axes = axes_of(&xt[d]);
+        uint32_t axes = export_axes_of(&xt[d]);
         bool dense = export_dense(&xt[d], s->ext, x->x.ext[d]);
         bool pair = xt[d].n == 2 && !(axes & kept & wa) && axes & kept && axes & ~kept
                  && kept >> xt[d].axis[0] & 1;
         bool behind = image && channel >= 0 && xt[d].n == 1 && axes & kept & ~wa;
         if (!dense || pair || behind) {
-            if (!window_add(s, d, &xt[d], kept & ~wa, wa & ~kept))
+            if (!export_window_add(s, d, &xt[d], kept & ~wa, wa & ~kept))
                 return false;
             continue;
         }
@@ -283,19 +267,19 @@ conv_reads(const Export *e, const Node *n, const Factor *x, const Factor *w, Ter
     bool image = w->x.rank > 2 && x->x.rank == w->x.rank && w->x.ext[w->x.rank - 1] == 1;
     bool windows = false;
 
-    if (!export_plain(e, n, out) || !window_axes(e, x->x.rank, x->index, xt, &xa)
-        || !window_axes(e, w->x.rank, w->index, wt, &wa) || !w->total)
+    if (!export_plain(e, n, out) || !export_window_axes(e, x->x.rank, x->index, xt, &xa)
+        || !export_window_axes(e, w->x.rank, w->index, wt, &wa) || !w->total)
         return false;
     for (int d = 0; d < n->rank; d++)
-        kept |= axes_of(&out[d]);
+        kept |= export_axes_of(&out[d]);
     for (int d = 0; d < w->x.rank; d++)
         if (!export_dense(&wt[d], y->ext, w->x.ext[d]))
             return false;
     for (int d = 0; d < x->x.rank; d++)
         windows = windows || !export_dense(&xt[d], y->ext, x->x.ext[d])
-               || (xt[d].n == 2 && kept & ~wa & axes_of(&xt[d]) && wa & ~kept & axes_of(&xt[d]));
+               || (xt[d].n == 2 && kept & ~wa & export_axes_of(&xt[d]) && wa & ~kept & export_axes_of(&xt[d]));
     if ((!windows && !image) || export_axes(y) & ~(xa | wa | kept)
-        || !conv_roles(x, xt, wa, kept, true, s) || !window_pads_fit(s, x->x))
+        || !conv_roles(x, xt, wa, kept, true, s) || !export_window_fits(s, x->x))
         return false;
     for (int k = 0; k < s->n; k++)
         taps |= s->w[k].tap >= 0 ? (uint32_t)1 << s->w[k].tap : 0;
@@ -315,12 +299,12 @@ conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *
 
     if (!conv_reads(e, n, x, w, xt, wt, &s))
         return false;
-    a = conv_image(e, window_image(e, x->x, &s, pads), xt, &s, true);
+    a = conv_image(e, export_window_image(e, x->x, &s, pads), xt, &s, true);
     b = conv_weight(e, w, wt, &s, s.group, s.out, s.in);
     node = export_node(e, "Conv", 2, (Tensor[]){a.name, b.name});
     if (s.group)
         export_i(e, node, "group", size_of(&s, s.group));
-    window_attributes(e, node, &s, pads);
+    export_window_attributes(e, node, &s, pads);
     to[0] = a.ext[0], to[1] = b.ext[0];
     for (int k = 0; k < s.n; k++)
         to[2 + k] = s.w[k].npos;
@@ -376,9 +360,9 @@ conv_writes(const Export *e, const Node *n, const Factor *x, const Factor *w, Te
     const Node *y = jot_node(e->ctx, n->input[0]);
     uint32_t xa, wa, oa, plain = 0;
 
-    if (!x->total || !w->total || !window_axes(e, x->x.rank, x->index, xt, &xa)
-        || !window_axes(e, w->x.rank, w->index, wt, &wa)
-        || !window_axes(e, n->rank, n->index, out, &oa) || export_axes(y) & ~(xa | wa))
+    if (!x->total || !w->total || !export_window_axes(e, x->x.rank, x->index, xt, &xa)
+        || !export_window_axes(e, w->x.rank, w->index, wt, &wa)
+        || !export_window_axes(e, n->rank, n->index, out, &oa) || export_axes(y) & ~(xa | wa))
         return false;
     for (int d = 0; d < x->x.rank; d++)
         if (!export_dense(&xt[d], y->ext, x->x.ext[d]))
@@ -387,11 +371,11 @@ conv_writes(const Export *e, const Node *n, const Factor *x, const Factor *w, Te
         if (!export_dense(&wt[d], y->ext, w->x.ext[d]))
             return false;
     for (int d = 0; d < n->rank; d++) {
-        uint32_t axes = axes_of(&out[d]);
+        uint32_t axes = export_axes_of(&out[d]);
         bool pair = out[d].n == 2 && axes & xa & ~wa && axes & wa & ~xa;
         if (!pair && export_dense(&out[d], y->ext, n->ext[d]))
             plain |= axes;
-        else if (!window_add(s, d, &out[d], xa & ~wa, wa & ~xa))
+        else if (!export_window_add(s, d, &out[d], xa & ~wa, wa & ~xa))
             return false;
     }
     s->batch = xa & ~wa & plain;
@@ -437,7 +421,7 @@ conv_backward(Export *e, const Node *n, const Factor *x, const Factor *w, Value 
     node = export_node(e, "ConvTranspose", 2, (Tensor[]){a.name, b.name});
     if (s.group)
         export_i(e, node, "group", size_of(&s, s.group));
-    window_attributes(e, node, &s, pads);
+    export_window_attributes(e, node, &s, pads);
     for (int k = 0; k < s.n; k++) {
         extra = extra || more[k];
         to[2 + k] = n->ext[s.w[k].dim];
@@ -480,132 +464,4 @@ export_conv(Export *e, const Node *n, const Factor f[2], Value *v)
         }
     }
     return false;
-}
-
-/* ---- pools ---- */
-
-static bool
-pool_windows(const Factor *f, const Terms *t, uint32_t kept, Windows *s)
-{
-    for (int d = 0; d < f->x.rank; d++) {
-        uint32_t axes = axes_of(&t[d]);
-        if (!(axes & ~kept) && export_dense(&t[d], s->ext, f->x.ext[d]))
-            s->batch |= axes;
-        else if (!window_add(s, d, &t[d], kept, ~kept))
-            return false;
-    }
-    for (int k = 0; k < s->n; k++) /* of ONNX Runtime: padding is less than a window */
-        if (-s->w[k].c >= s->w[k].ntap
-            || s->w[k].c + s->w[k].stride * (s->w[k].npos - 1) + s->w[k].dilation
-                   * (s->w[k].ntap - 1) - f->x.ext[s->w[k].dim] + 1 >= s->w[k].ntap)
-            return false;
-    return s->n > 0 && window_pads_fit(s, f->x);
-}
-
-/* What stands outside must not count. */
-static bool
-pool_outside(const Factor *f, int op)
-{
-    if (f->total)
-        return true;
-    return op == JOT_MAX ? f->overflow.f == -INFINITY : op == JOT_MIN ? f->overflow.f == INFINITY
-         : f->overflow.u == 0;
-}
-
-/* Two dimensions before those of windows, as they are or as (1, all). */
-static Array
-pool_image(Export *e, Array x, const Terms *t, const Windows *s, int *axis, int *n)
-{
-    int label[EXPORT_RANK], joins[2 + WINDOWS] = {0}, k = 0;
-
-    *n = 0;
-    for (int d = 0; d < x.rank; d++) {
-        int w = 0;
-        while (w < s->n && s->w[w].dim != d)
-            w++;
-        if (w == s->n) {
-            for (int i = 0; i < t[d].n; i++)
-                axis[(*n)++] = label[k++] = t[d].axis[i];
-            joins[d == 0 ? 0 : 1] += t[d].n;
-        }
-    }
-    for (int w = 0; w < s->n; w++) {
-        label[k++] = LABEL + w;
-        joins[2 + w] = 1;
-    }
-    return window_order(e, x, t, s, true, label, joins, 2 + s->n);
-}
-
-/* Is what n reduces windows of an image, which ONNX reduces alike? */
-static bool
-pool_reads(Export *e, const Node *n, Factor *f, Terms *t, Windows *s)
-{
-    const Node *y = jot_node(e->ctx, n->input[0]);
-    bool means = n->op == JOT_ADD || n->op == JOT_MEAN;
-    jot_DType work = export_work((jot_DType)n->dtype);
-    Terms out[JOT_MAX_RANK];
-    uint32_t kept = 0, xa;
-
-    if ((!means && n->op != JOT_MIN && n->op != JOT_MAX) || y->kind != NODE_REINDEX || y->data
-        || (work != JOT_F32 && (means || work != JOT_F64)) || !export_plain(e, n, out)
-        || !export_factor(e, n->input[0], f) || f->x.rank < 3 || !pool_outside(f, n->op)
-        || !window_axes(e, f->x.rank, f->index, t, &xa))
-        return false;
-    for (int k = 0; k < n->rank; k++)
-        kept |= axes_of(&out[k]);
-    if (export_axes(y) & ~(kept | xa) || !pool_windows(f, t, kept, s))
-        return false;
-    for (int k = 0; k < s->n; k++)
-        if (means && s->w[k].dilation != 1 && s->w[k].ntap > 1)
-            return false;
-    return true;
-}
-
-/* A sum is as many means as a window has places, a least element the largest of negatives. */
-static Tensor
-pool_apply(Export *e, const Node *n, Array a, const Windows *s, const int64_t *pads)
-{
-    bool means = n->op == JOT_ADD || n->op == JOT_MEAN, least = n->op == JOT_MIN;
-    double scale = n->op == JOT_MEAN ? n->value.f : 1;
-    Tensor x = least ? export_1(e, "Neg", a.name) : a.name;
-    OnnxNode *node = export_node(e, means ? "AveragePool" : "MaxPool", 1, &x);
-
-    window_attributes(e, node, s, pads);
-    if (means)
-        export_i(e, node, "count_include_pad", 1);
-    for (int k = 0; k < s->n; k++)
-        scale *= (double)s->w[k].ntap;
-    if (means && (float)scale != 1)
-        return export_2(e, "Mul", export_result(node), export_number(e, JOT_F32, scale));
-    return least ? export_1(e, "Neg", export_result(node)) : export_result(node);
-}
-
-bool
-export_pool(Export *e, const Node *n, Value *v)
-{
-    jot_DType d = (jot_DType)n->dtype, work = export_work(d);
-    Windows s = {.ext = jot_node(e->ctx, n->input[0])->ext};
-    Terms t[JOT_MAX_RANK];
-    int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
-    int axis[EXPORT_RANK], r;
-    Factor f;
-    Array a;
-
-    if (!pool_reads(e, n, &f, t, &s))
-        return false;
-    a = f.x;
-    if (d != work)
-        a = export_array(export_cast(e, a.name, d, work), a.rank, a.ext);
-    a = pool_image(e, window_image(e, a, &s, pads), t, &s, axis, &r);
-    a.name = export_cast(e, pool_apply(e, n, a, &s, pads), work, d);
-    for (int k = 0; k < s.n; k++)
-        a.ext[2 + k] = s.w[k].npos;
-    a = export_array(a.name, a.rank, a.ext);
-    for (int k = 0; k < s.n; k++)
-        if (s.w[k].pos >= 0)
-            axis[r++] = s.w[k].pos;
-    for (int k = 0; k < r; k++)
-        to[k] = s.ext[axis[k]];
-    *v = export_put(e, n, export_reshape(e, a, r, to), axis);
-    return true;
 }
