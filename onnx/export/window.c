@@ -66,7 +66,8 @@ export_window_axes(const Export *e, int n, const Ix *index, Terms *t, uint32_t *
 /* Dimensions of x as axes, a window's as it is, in the order of labels, then joined: joins[k] of
  * them make dimension k. */
 Array
-export_window_order(Export *e, Array x, const Terms *t, const Windows *s, bool windows, const int *label,
+export_window_order(Export *e, Array x, const Terms *t, const Windows *s, bool windows,
+                    const int *label,
              const int *joins, int n)
 {
     int is[EXPORT_RANK], order[EXPORT_RANK], k = 0, r = 0;
@@ -277,7 +278,8 @@ conv_reads(const Export *e, const Node *n, const Factor *x, const Factor *w, Ter
             return false;
     for (int d = 0; d < x->x.rank; d++)
         windows = windows || !export_dense(&xt[d], y->ext, x->x.ext[d])
-               || (xt[d].n == 2 && kept & ~wa & export_axes_of(&xt[d]) && wa & ~kept & export_axes_of(&xt[d]));
+               || (xt[d].n == 2 && kept & ~wa & export_axes_of(&xt[d])
+                   && wa & ~kept & export_axes_of(&xt[d]));
     if ((!windows && !image) || export_axes(y) & ~(xa | wa | kept)
         || !conv_roles(x, xt, wa, kept, true, s) || !export_window_fits(s, x->x))
         return false;
