@@ -68,7 +68,7 @@ export_window_axes(const Export *e, int n, const Ix *index, Terms *t, uint32_t *
 Array
 export_window_order(Export *e, Array x, const Terms *t, const Windows *s, bool windows,
                     const int *label,
-             const int *joins, int n)
+                    const int *joins, int n)
 {
     int is[EXPORT_RANK], order[EXPORT_RANK], k = 0, r = 0;
     int64_t ext[EXPORT_RANK], to[EXPORT_RANK];
