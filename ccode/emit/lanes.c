@@ -435,37 +435,14 @@ jot_print_stored(Printer *p, uint32_t n, int dtype)
     jot_text_f(p->out, " & 1)");
 }
 
-/* acc = a value, or acc = acc op value; of an array's elements. */
-JOT_FN bool
-jot_print_lanes_set(Printer *p, const Inst *in)
+/* What is set: a product and a sum, an operator of what is there and the operand, or that. */
+static void
+lanes_set_value(Printer *p, const Inst *in)
 {
     const uint32_t *arg = &p->code->args.v[in->arg];
     const Inst *to = &p->code->inst.v[arg[0]];
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
-    bool some = cell && p->part && p->roomy && !p->under, part = cell && p->part && !p->roomy;
     Inst ew = *in;
-    if ((p->under && truth) || (cell && !jot_print_lanes_whole(p, arg[0])) ||
-        !jot_print_lanes_operand_whole(p, arg[1]) ||
-        (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
-        return false;
-    if (cell) {
-        jot_text_f(p->out, "jot_st%s_%sx%d(", part ? "n" : "", jot_print_short(to->dtype),
-                   p->lanes);
-        jot_print_expr(p, jot_print_arg(p, to, 0), 0, WHOLE);
-        jot_text_f(p->out, " + ");
-        jot_print_expr(p, jot_print_arg(p, to, 1), 2, WHOLE);
-        jot_text_f(p->out, ", ");
-        if (some)
-            jot_text_f(p->out, "jot_some_%sx%d(part, ", jot_print_short(to->dtype), p->lanes);
-    } else {
-        jot_print_expr(p, arg[0], 0, WHOLE);
-        jot_text_f(p->out, " = ");
-    }
-    if (p->under) {
-        jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(to->dtype), p->lanes);
-        jot_print_where(p, 8 * jot_print_lane_nbytes(to->dtype));
-        jot_text_f(p->out, ", ");
-    }
     ew.op = C_EW;
     ew.round = 0;
     ew.dtype = to->dtype;
@@ -494,6 +471,39 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
     else
         lanes_print_operand(p, arg[1], 13);
+}
+
+/* acc = a value, or acc = acc op value; of an array's elements. */
+JOT_FN bool
+jot_print_lanes_set(Printer *p, const Inst *in)
+{
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    const Inst *to = &p->code->inst.v[arg[0]];
+    bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
+    bool some = cell && p->part && p->roomy && !p->under, part = cell && p->part && !p->roomy;
+    if ((p->under && truth) || (cell && !jot_print_lanes_whole(p, arg[0])) ||
+        !jot_print_lanes_operand_whole(p, arg[1]) ||
+        (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
+        return false;
+    if (cell) {
+        jot_text_f(p->out, "jot_st%s_%sx%d(", part ? "n" : "", jot_print_short(to->dtype),
+                   p->lanes);
+        jot_print_expr(p, jot_print_arg(p, to, 0), 0, WHOLE);
+        jot_text_f(p->out, " + ");
+        jot_print_expr(p, jot_print_arg(p, to, 1), 2, WHOLE);
+        jot_text_f(p->out, ", ");
+        if (some)
+            jot_text_f(p->out, "jot_some_%sx%d(part, ", jot_print_short(to->dtype), p->lanes);
+    } else {
+        jot_print_expr(p, arg[0], 0, WHOLE);
+        jot_text_f(p->out, " = ");
+    }
+    if (p->under) {
+        jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(to->dtype), p->lanes);
+        jot_print_where(p, 8 * jot_print_lane_nbytes(to->dtype));
+        jot_text_f(p->out, ", ");
+    }
+    lanes_set_value(p, in);
     if (some || p->under) {
         jot_text_f(p->out, ", ");
         jot_print_expr(p, arg[0], 13, WHOLE);

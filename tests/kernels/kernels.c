@@ -382,6 +382,7 @@ int
 main(int argc, char **argv)
 {
     Ask ask = {0};
+    char beside[4096];
     FILE *to;
     bool ok;
 
@@ -404,8 +405,12 @@ main(int argc, char **argv)
     ask.quick = ask.first || (argc > 3 && !strcmp(argv[3], "quick"));
     if (!strcmp(argv[1], "check"))
         return check(&ask, argv[2]);
-    if (strcmp(argv[1], "store") || !(to = fopen(argv[2], "w")))
+    if (strcmp(argv[1], "store"))
         return usage();
-    ok = print_all(&ask, DIGEST, to);
-    return fclose(to) || !ok;
+    snprintf(beside, sizeof beside, "%s.new", argv[2]); /* the old one is there until this is whole */
+    to = fopen(beside, "w");
+    ok = to && print_all(&ask, DIGEST, to);
+    if (to && fclose(to))
+        ok = false;
+    return !ok || rename(beside, argv[2]);
 }
