@@ -195,8 +195,8 @@ STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
-	    "$(THREADS) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(THREADS) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
-	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(THREADS) idle"
+	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(IDLE) idle"
 
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
@@ -208,8 +208,10 @@ LONGEST = $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh
           $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \
           $(B)/tests/test_cuda
 # alone, at the end: children, since compilers are given little time to begin and folders are counted; tiers, since
-# two compilers race; threads, since a pool that waits is asked for its processor time; machine, since it measures
-ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_threads $(B)/tests/test_machine
+# two compilers race; machine, since it measures
+ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_machine
+# ... and a part of threads, where a pool that waits is asked for its processor time
+IDLE    = $(B)/tests/test_threads
 
 test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
@@ -227,7 +229,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_prelude_vector --all" \
-	    $(filter-out $(ALONE) $(THREADS),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(THREADS) "$(B)/tests/test_children 8"
+	    $(filter-out $(ALONE) $(IDLE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(IDLE) "$(B)/tests/test_children 8"
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
 test-cuda:

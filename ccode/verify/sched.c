@@ -270,22 +270,21 @@ place_reached(const Sched *s, const Stage *st, int share)
 }
 
 /* Registers are known by the numbers of the copies around them (lanes are an array): who reads p's
- * counts the same copies, so it has no loop over their axes, within p's place, of other steps. */
+ * counts the same copies, so no loop over their axes, within p's place, has steps of theirs. */
 static bool
 copies_reached(const Sched *s, const Stage *p, const Stage *st)
 {
-    int64_t left[SCHED_AXES] = {0};
-    uint64_t copies = 0;
+    int64_t left[SCHED_AXES] = {0}, copies[SCHED_AXES] = {0};
     for (int i = p->nat; i < p->n; i++)
-        if (p->loop[i].kind != LOOP_LANES)
-            copies |= jot_stage_free(s, p) & (uint64_t)1 << p->loop[i].axis;
+        if (p->loop[i].kind != LOOP_LANES && jot_stage_free(s, p) >> p->loop[i].axis & 1)
+            copies[p->loop[i].axis] = p->loop[i].step;
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         int64_t ext = left[l->axis] ? left[l->axis] : jot_axis_ext(s, l->axis);
         left[l->axis] = l->step;
-        if (i >= p->nat && (copies >> l->axis & 1) && ext > l->step && l->kind != LOOP_UNROLL
-            && l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES
-            && l->kind != LOOP_TEAM && l->kind != LOOP_MATRIX)
+        if (i >= p->nat && copies[l->axis] && l->step >= copies[l->axis] && ext > l->step
+            && l->kind != LOOP_UNROLL && l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE
+            && l->kind != LOOP_LANES && l->kind != LOOP_TEAM && l->kind != LOOP_MATRIX)
             return false;
     }
     return true;
