@@ -345,7 +345,8 @@ JOT_API bool jot_assign_all(jot_Vars targets, jot_Vars values);
  * variables were then is kept, as far as they are assigned. jot_rollback gives each its value of
  * then, and the generator its place, whatever was assigned, run or called (jot_call) since, or has
  * failed; it cannot fail, and the failure stays until jot_clear. jot_commit lets go what was kept.
- * Handles are none of it: what was made stays, what was freed is gone. One at a time (JOT_EUSE). */
+ * Handles are none of it: what was made stays, what was freed is gone; nor fetches: they come with
+ * the values that they were asked for. One at a time (JOT_EUSE). */
 JOT_API bool jot_begin(jot_Ctx *ctx);
 JOT_API void jot_commit(jot_Ctx *ctx);   /* as the next: nothing where nothing was begun */
 JOT_API void jot_rollback(jot_Ctx *ctx);

@@ -280,6 +280,7 @@ scaled_buffer(Kernel *k, uint32_t buf, int dim)
         !scaled_layout(b->layout, dim, ext, &words))
         return false;
     b->dtype = JOT_U32;
+    b->bytes = true;
     b->ext = ext;
     jot_kernel_layout(k, buf, &words);
     return true;

@@ -34,16 +34,17 @@ words_load(const Kernel *k, uint32_t value, uint32_t dtypes)
     return v->op == VAL_LOAD && (dtypes >> k->bufs.v[v->buf].dtype & 1) ? value : 0;
 }
 
-/* The dimension that the axis has for itself; -1: none, or another reads along it, too. */
+/* The dimension that the axis has for itself; -1: none, or another reads along it, too, or a
+ * condition asks it, which is of elements. */
 static int
 words_dim(const Kernel *k, const Value *load, int axis)
 {
     int dim = -1, of;
-    for (int d = 0; d < load->nidx; d++) {
+    for (int d = 0; d < load->nidx + load->ncond; d++) {
         Ix ix = k->ixs.v[load->at + (uint32_t)d];
         if (!(jot_ix_axes(k->ix, ix) >> axis & 1))
             continue;
-        if (dim >= 0 || !jot_ix_is_axis(k->ix, ix, &of))
+        if (d >= load->nidx || dim >= 0 || !jot_ix_is_axis(k->ix, ix, &of))
             return -1;
         dim = d;
     }
@@ -171,6 +172,7 @@ words_read(Kernel *k, uint32_t load, Layout *layout)
     layout->halo_value.u = (uint8_t)buf->layout->halo_value.u * 0x01010101u;
     outside.u = (uint8_t)v.c.u * 0x01010101u;
     buf->dtype = JOT_U32;
+    buf->bytes = true;
     buf->ext = ext;
     jot_kernel_layout(k, v.buf, layout);
     return jot_v_load(k, v.buf, ix, v.ncond, ix + v.nidx, outside);

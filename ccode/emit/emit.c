@@ -86,9 +86,14 @@ print_pointers(Printer *p, const Used *u)
 {
     uint32_t number = 0, nbufs = count_bufs(p->k);
     size_t offset[2] = {0};
+    bool bytes = false;
+    for (uint32_t b = 1; b < p->k->bufs.n; b++)
+        bytes |= p->k->bufs.v[b].bytes && u->used[b % 256];
+    if (bytes)
+        jot_text_f(p->out, "    typedef jot_u32 jot_bytes __attribute__((aligned(1)));\n");
     for (uint32_t b = 1; b < p->k->bufs.n; b++) {
         const KBuf *buf = &p->k->bufs.v[b];
-        const char *type = jot_print_memory_type(buf->dtype);
+        const char *type = buf->bytes ? "jot_bytes" : jot_print_memory_type(buf->dtype);
         bool shared = buf->role == BUF_SHARED, scratch = shared || buf->role == BUF_SCRATCH;
         p->buf_name[b] = jot_print_take(p, buf->name);
         if (u->used[b % 256]) {

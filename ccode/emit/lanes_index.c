@@ -210,6 +210,9 @@ fits(const Printer *p, const Inst *at, int64_t nelem)
         if (is_vector(p, arg))
             most = size_plus(p->code->coefs.v[at->coef + (uint32_t)i],
                              is_known(p, arg) ? p->size[arg] : INT64_MAX, most);
+        else if (p->moves[arg] == MOVES_LINEAR) /* its ramp alone: where it begins is no vector's */
+            most = size_plus(p->stride[arg], size_plus(p->code->coefs.v[at->coef + (uint32_t)i],
+                                                       p->lanes, 0), most);
     }
     return most <= INT32_MAX || lone_map(p, at) >= 0
         || (nelem <= INDEX_PART && rest_size(p, at, -1) <= INDEX_PART);

@@ -94,6 +94,7 @@ typedef struct {
     bool bordered;          /* its halo is written outside of this kernel */
     bool placed;            /* INPUT: where it begins is an argument (ccode/ir/view.c) ... */
     int64_t from;           /* ... so many elements later */
+    bool bytes;             /* INPUT: u32 are words of what others have as bytes, at any address */
     const int64_t *ext;     /* rank logical extents, in the arena */
     const Layout *layout;   /* never NULL; set by jot_kernel_layout */
 } KBuf;

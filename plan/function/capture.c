@@ -83,7 +83,7 @@ jot_func_held(jot_Ctx *ctx, NodeId id)
     uint32_t k;
 
     for (k = 0; k < ctx->held.n; k++)
-        if (ctx->held.v[k].old == id)
+        if (ctx->held.v[k].old == id && ctx->slots.v[ctx->held.v[k].slot].gen == ctx->held.v[k].gen)
             return ctx->held.v[k].slot;
     return 0;
 }

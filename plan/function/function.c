@@ -27,7 +27,7 @@ func_of(jot_Func h, const char *op)
     Func *f = func_live(h);
 
     if (!f && h.ctx && !h.slot)
-        jot_fail(h.ctx, JOT_EHANDLE, "%s: f is poison: jot_compile failed", op);
+        jot_fail(h.ctx, JOT_EHANDLE, "%s: f is poison: what was to make it failed", op);
     else if (!f && h.ctx)
         jot_fail(h.ctx, JOT_EHANDLE, "%s: f is a stale handle: the function was freed", op);
     return f;
