@@ -264,6 +264,45 @@ test_words(void)
     }
 }
 
+/* Conditions along the axis whose neighbours are words: channels that are cut and padded, bands of
+ * a matrix; of arrays at odd addresses. */
+static void
+test_masked(const char *backend)
+{
+    static const char *const where[] = {"i1 < 11", "i1 != 8", "i1 <= i2 + 3", "i1 >= 2"};
+    static uint8_t bytes[9 * 9 * 16 + 1];
+    static int8_t weights[16 * 16 * 9];
+    jot_Config config = {.backend = backend, .deterministic = 1, .cache_dir = ""};
+    jot_Ctx *c[2] = {jot_open(&(jot_Config){.backend = "interp"}), jot_open(&config)};
+    jot_Var y[2];
+
+    for (int i = 0; i < (int)sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37 + 11);
+    for (int i = 0; i < (int)sizeof weights; i++)
+        weights[i] = (int8_t)(i * 29);
+    for (int k = 0; k < 8 && !jot_error(c[1]); k++) {
+        for (int way = 0; way < 2; way++) {
+            jot_Var x = jot_transpose(jot_array_borrow(c[way], JOT_U8, JOT_SHAPE(1, 9, 9, 16),
+                                                       bytes + k % 2, NULL, NULL),
+                                      JOT_INTS(0, 3, 1, 2));
+            jot_Var w = jot_param(c[way], JOT_I8, JOT_SHAPE(16, 16, 3, 3), weights);
+            x = k / 2 == 3 ? jot_pad(jot_slice_dim(x, 1, 0, 11, 1), JOT_INTS(0, 0, 0, 0),
+                                     JOT_INTS(0, 5, 0, 0), 0)
+                           : jot_reindex_ex(x, JOT_SHAPE(1, 16, 9, 9),
+                                            JOT_INDEX("i0", "i1", "i2", "i3"),
+                                            jot_strs(1, &where[k / 2]), 0, JOT_NONE_VARS);
+            y[way] = jot_conv2d(x, w, NULL);
+        }
+        const int64_t *a = jot_data_i64(y[0]), *b = jot_data_i64(y[1]);
+        CHECK(a && b && !memcmp(a, b, 16 * 49 * sizeof *a), "%s, masked %d: %s", backend, k,
+              jot_message(c[1]));
+    }
+    if (jot_error(c[1]))
+        SKIP("%s: %s", backend, jot_message(c[1]));
+    jot_close(c[0]);
+    jot_close(c[1]);
+}
+
 int
 main(void)
 {
@@ -276,5 +315,7 @@ main(void)
     test_values("cc", "random:7", "default", 1);
     test_narrow();
     test_words();
+    test_masked("tcc");
+    test_masked("cc");
     return DONE();
 }

@@ -58,8 +58,9 @@ trap 'rm -rf "$dir"' EXIT
 export JOT_CACHE_DIR=
 export KEPT="$dir/kept" KEPT_CC
 KEPT_CC=$(command -v cc) && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
-export BARE_LD
-BARE_LD=$(command -v ld) && mkdir -p "$dir/bin" && ln -s "$PWD/tools/ld-bare.sh" "$dir/bin/ld"
+# the linker's name is in the script: who has an environment of their own still has PATH
+ld=$(command -v ld) && mkdir -p "$dir/bin" \
+    && printf '#!/bin/sh\nBARE_LD="%s" exec "%s" "$@"\n' "$ld" "$PWD/tools/ld-bare.sh" >"$dir/bin/ld" && chmod +x "$dir/bin/ld"
 trap 'for pid in "$dir"/*.pid; do kill "$(cat "$pid")"; done 2>/dev/null; exit 1' INT TERM HUP
 n=0; side=
 for cmd; do

@@ -55,7 +55,8 @@ int llama_parameters(const Llama *m, jot_Var *list, int most);
 /* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. rounded: where they
  * lie in blocks, x is rounded to 8 bits a number, 127 the largest of each 32, so that all products
  * are of bytes; a result is off by at most the sum over blocks of
- *     |scale of w| (largest of x) / 254 * (sum of the block's |data of w|), and floats' rounding. */
+ *     |scale of w| (largest of x) / 254 * (sum of the block's |data of w|), and floats' rounding; blocks
+ * within 1e-36 count as 0. */
 jot_Var llama_times(jot_Var x, LlamaWeight w, bool rounded);
 
 /* What changes from call to call of one compiled function. */

@@ -75,8 +75,9 @@ weight_times_q4(jot_Var x, LlamaWeight w)
                    jot_scale(jot_stop_fuse(jot_matmul(whole, jot_swap(scale, 0, 1))), 8));
 }
 
-/* x (rows, blocks, 32) as bytes, each block's largest 127; what they are times, and that times
- * their sum and `less`: (rows, blocks). A kernel of their own makes them, once for all that x meets. */
+/* x (rows, blocks, 32) as bytes, each block's largest 127 (of a block within 1e-36, for which 127
+ * times as many would be no number, all are 0); what they are times, and that times their sum and
+ * `less`: (rows, blocks). A kernel of their own makes them, once for all that x meets. */
 typedef struct { jot_Var bytes, scale, sum; } Rounded;
 
 static Rounded
@@ -84,7 +85,8 @@ weight_round(jot_Var x, double less)
 {
     jot_Var most = jot_max(jot_abs(x), JOT_DIMS(2));
     jot_Var zero = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 0);
-    jot_Var by = jot_unsqueeze(jot_where(jot_gt(most, zero), jot_div(jot_full(
+    jot_Var least = jot_full(x.ctx, JOT_F32, JOT_SHAPE(), 1e-36);
+    jot_Var by = jot_unsqueeze(jot_where(jot_gt(most, least), jot_div(jot_full(
                                    x.ctx, JOT_F32, JOT_SHAPE(), 127), most), zero), 2);
     jot_Var whole = jot_round(jot_mul(x, by));
 

@@ -197,7 +197,7 @@ jot_func_hold(jot_Ctx *ctx, Selection *s)
         s->roots.v[i] = to[jot_node(ctx, s->roots.v[i])->at];
         jot_node_ref(ctx, s->roots.v[i]);
     }
-    if (ok)
+    if (ok && s->list.n)
         memcpy(s->list.v, to, s->list.n * sizeof *to);
     jot_mem_free(&ctx->mem, to, s->list.n * sizeof *to);
     jot_graph_sweep(ctx, mark);
