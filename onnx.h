@@ -96,7 +96,7 @@ JOT_API bool jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tens
 
 /* Fields that are 0, or NULL for all: the usual choice. */
 typedef struct {
-    jot_Strs inputs, outputs; /* names, one each; none: jot_name's, else in0, out0 */
+    jot_Strs inputs, outputs; /* names, one each, in UTF-8; none: jot_name's, else in0, out0 */
     bool external;            /* weights of 1 KB and more stand in a file beside, PATH.data; those
                                  of a model of more than 1 GB always do */
 } jot_OnnxExport;
@@ -107,7 +107,8 @@ typedef struct {
  * NaN's sign). Halves are computed in f32 and small integers in i32, as here.
  *
  * Refused (JOT_EUSE), by name: user code, branches and loops, random numbers, an assignment that
- * waits and depends on an input (a training step); what jot_compile refuses of inputs. JOT_ERANGE:
+ * waits and depends on an input (a training step); what jot_compile refuses of inputs; a name that
+ * is no UTF-8 text. JOT_ERANGE:
  * a map that only a list of more than 2^24 positions says, and in memory a model of 2 GB. All or
  * nothing: the old file of that name is there until the new one is whole. JOT_EIO. */
 JOT_API bool jot_onnx_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path,

@@ -321,6 +321,75 @@ files(void)
     jot_close(c);
 }
 
+/* ---- names ---- */
+
+/* The graph's values by the model that b is. */
+static void
+check_named(jot_Ctx *c, const Bytes *b, jot_Tensor in, const char *const name[3], jot_Var want)
+{
+    jot_OnnxValue v[8];
+    jot_Tensor out;
+    jot_Onnx *m = jot_onnx_parse(c, b->p, b->n, NULL);
+    int n = m ? jot_onnx_weights(m, v, 8) : 0, found = 0;
+
+    CHECK(n >= 2 && n <= 8, "%d weights: %s", n, jot_message(c));
+    for (int i = 0; i < n && n <= 8; i++) {
+        found += !strcmp(v[i].name, name[1]);
+        CHECK(strcmp(v[i].name, name[0]) && strcmp(v[i].name, name[2]), "%s twice", v[i].name);
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(v[i].name, v[k].name), "%s twice", v[i].name);
+    }
+    CHECK(found == 1, "%d weights %s", found, name[1]);
+    CHECK(m && jot_onnx_inputs(m, v, 1) == 1 && !strcmp(v->name, name[0]), "%s", name[0]);
+    CHECK(m && jot_onnx_outputs(m, v, 1) == 1 && !strcmp(v->name, name[2]), "%s", name[2]);
+    CHECK(m && jot_onnx_run(m, &in, 1, &out, 1) && !memcmp(out.data, jot_data(want), out.nbytes),
+          "%s, %s, %s: other values: %s", name[0], name[1], name[2], jot_message(c));
+    jot_onnx_free(m);
+}
+
+/* Names of the caller's that nodes and constants would get: each in each place. */
+static void
+names(void)
+{
+    static const char *const made[] = {"Neg_0", "Mul_0", "Neg_1", "Mul_1", "Mul_2", "const_0",
+                                       "const_2", "const_3", "Add_3", "Add_4", "Sin_3", "Sin_5",
+                                       "param0", "in0", "out0"};
+    enum { MADE = sizeof made / sizeof *made };
+    jot_Ctx *c = open_here();
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3), (float[]){1, 2, 3});
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(3), (float[]){4, 5, 7});
+    jot_Var y = jot_sin(jot_offset(jot_mul(jot_neg(x), w), 2));
+    jot_Tensor in = {JOT_F32, JOT_SHAPE(3), jot_data(x), 12};
+    Bytes b = {0};
+
+    for (int k = 0; k < MADE; k++)
+        for (int given = 0; given < 2; given++) {
+            const char *const name[] = {made[k], made[(k + 1) % MADE], made[(k + 2) % MADE]};
+            jot_OnnxExport how = {.inputs = jot_strs(given, name),
+                                  .outputs = jot_strs(given, name + 2)};
+            jot_name(x, given ? "" : name[0]);
+            jot_name(w, name[1]);
+            jot_name(y, given ? "" : name[2]);
+            b.n = 0;
+            CHECK(jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(y), &how, keep_bytes, &b), "%s",
+                  jot_message(c));
+            check_named(c, &b, in, name, y);
+        }
+    jot_name(w, "\xff\xfe");
+    CHECK(!jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(y), NULL, keep_bytes, &b)
+          && jot_error(c) == JOT_EUSE && strstr(jot_message(c), "name \"\xff\xfe\" is no UTF-8 text"),
+          "%s", jot_message(c));
+    jot_clear(c);
+    jot_name(w, "");
+    jot_OnnxExport how = {.outputs = jot_strs(1, (const char *[]){"a\xc0\x80"})};
+    CHECK(!jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(y), &how, keep_bytes, &b)
+          && jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "name 0 of outputs: it is no UTF-8 text"), "%s",
+          jot_message(c));
+    free(b.p);
+    jot_close(c);
+}
+
 /* ---- memory that is refused ---- */
 
 static void
@@ -378,6 +447,7 @@ main(int argc, char **argv)
     if (!folder) {
         refused_graphs();
         files();
+        names();
         memory();
     }
     all_of(folder ? argv[1] : NULL, argc > 1 ? atoi(argv[argc - 1]) : 60);
