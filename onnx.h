@@ -96,9 +96,9 @@ JOT_API bool jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tens
 
 /* Fields that are 0, or NULL for all: the usual choice. */
 typedef struct {
-    jot_Strs inputs, outputs; /* names, one each; none: jot_name's, else in0, out0 */
-    bool external;            /* weights of 1 KB and more stand in a file beside, PATH.data; those
-                                 of a model of more than 1 GB always do */
+    jot_Strs inputs, outputs; /* names, one each, in UTF-8; none: jot_name's, else in0, out0 */
+    bool external;            /* weights of 1 KB and more stand in a file beside, PATH-HASH.data, of
+                                 what is in it; those of a model of more than 1 GB always do */
 } jot_OnnxExport;
 /* The graph between inputs and outputs as a model for inference, of opset 18: inputs are as
  * jot_compile's, shapes are those they have, and what does not depend on them is a weight, by the
@@ -107,12 +107,14 @@ typedef struct {
  * NaN's sign). Halves are computed in f32 and small integers in i32, as here.
  *
  * Refused (JOT_EUSE), by name: user code, branches and loops, random numbers, an assignment that
- * waits and depends on an input (a training step); what jot_compile refuses of inputs. JOT_ERANGE:
- * a map that only a list of more than 2^24 positions says, and in memory a model of 2 GB. All or
- * nothing: the old file of that name is there until the new one is whole. JOT_EIO. */
+ * waits and depends on an input (a training step); what jot_compile refuses of inputs; a name that
+ * is no UTF-8 text. JOT_ERANGE: a map that only a list of more than 2^24 positions says, and in
+ * memory a model of 2 GB. All or nothing: the old model of that name, with its weights beside it,
+ * is there until the new one is whole; then the file of its weights is removed. JOT_EIO. */
 JOT_API bool jot_onnx_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path,
                              const jot_OnnxExport *how);
-/* The same bytes to a function, piece by piece, after all that could be refused was. */
+/* The same bytes to a function, piece by piece, after all that could be refused was; weights are
+ * in them, whatever `external` says. */
 JOT_API bool jot_onnx_export_to(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs,
                                 const jot_OnnxExport *how, jot_WriteFn *write, void *user);
 

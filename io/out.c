@@ -72,6 +72,30 @@ io_pad(IoOut *o, int with, uint64_t to)
     return !o->bad;
 }
 
+/* ---- texts ---- */
+
+bool
+io_is_text(const char *text, size_t n)
+{
+    static const uint32_t least[] = {1, 0x80, 0x800, 0x10000};
+    const uint8_t *p = (const uint8_t *)text;
+
+    for (size_t k = 0, more; k < n; k += 1 + more) {
+        more = p[k] < 0x80 ? 0 : p[k] < 0xe0 ? 1 : p[k] < 0xf0 ? 2 : 3;
+        uint32_t c = more ? p[k] & 0x3fu >> more : p[k];
+        if ((p[k] & 0xc0) == 0x80 || p[k] >= 0xf8 || more >= n - k)
+            return false;
+        for (size_t j = 1; j <= more; j++) {
+            if ((p[k + j] & 0xc0) != 0x80)
+                return false;
+            c = c << 6 | (p[k + j] & 0x3f);
+        }
+        if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
+            return false;
+    }
+    return true;
+}
+
 /* ---- the file ---- */
 
 /* The folder of this file, whose name is cut off. Not every file system can: what was written is

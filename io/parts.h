@@ -135,6 +135,7 @@ typedef struct {
 JOT_FN bool io_write(IoOut *o, bool (*fill)(IoOut *o));
 JOT_FN bool io_put(IoOut *o, const void *bytes, size_t n); /* false: told */
 JOT_FN bool io_pad(IoOut *o, int with, uint64_t to);       /* bytes `with` up to the offset */
+JOT_FN bool io_is_text(const char *text, size_t n);        /* UTF-8 without a 0 */
 JOT_FN size_t io_var_nbytes(jot_Var v);
 JOT_FN void io_sync_folder(char *path); /* of this file, whose name is cut off */
 

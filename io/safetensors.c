@@ -201,29 +201,6 @@ io_safetensors_read(IoFile *f)
 
 /* ---- writing ---- */
 
-/* UTF-8 without a 0, which no text of cJSON's has within. */
-static bool
-st_is_text(const char *text, size_t n)
-{
-    static const uint32_t least[] = {1, 0x80, 0x800, 0x10000};
-    const uint8_t *p = (const uint8_t *)text;
-
-    for (size_t k = 0, more; k < n; k += 1 + more) {
-        more = p[k] < 0x80 ? 0 : p[k] < 0xe0 ? 1 : p[k] < 0xf0 ? 2 : 3;
-        uint32_t c = more ? p[k] & 0x3fu >> more : p[k];
-        if ((p[k] & 0xc0) == 0x80 || p[k] >= 0xf8 || more >= n - k)
-            return false;
-        for (size_t j = 1; j <= more; j++) {
-            if ((p[k + j] & 0xc0) != 0x80)
-                return false;
-            c = c << 6 | (p[k + j] & 0x3f);
-        }
-        if (c < least[more] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000))
-            return false;
-    }
-    return true;
-}
-
 bool
 io_safetensors_fits(IoOut *o)
 {
@@ -235,7 +212,7 @@ io_safetensors_fits(IoOut *o)
     for (int k = 0; k < o->how->metas; k++) {
         const jot_Meta *m = &o->how->meta[k];
         if (m->kind != JOT_META_TEXT || m->list || m->count != 1
-            || !st_is_text(m->key, strlen(m->key)) || !st_is_text(m->texts->p, m->texts->n)) {
+            || !io_is_text(m->key, strlen(m->key)) || !io_is_text(m->texts->p, m->texts->n)) {
             jot_raise(o->ctx, JOT_EUSE, "%s: metadata %s: safetensors keeps texts alone, in UTF-8",
                       o->path, m->key);
             return false;
@@ -243,7 +220,7 @@ io_safetensors_fits(IoOut *o)
     }
     for (int k = 0; k < o->n; k++)
         if (!strcmp(o->tensor[k].name, "__metadata__")
-            || !st_is_text(o->tensor[k].name, strlen(o->tensor[k].name))) {
+            || !io_is_text(o->tensor[k].name, strlen(o->tensor[k].name))) {
             jot_raise(o->ctx, JOT_EUSE, "%s: a tensor cannot be %s", o->path, o->tensor[k].name);
             return false;
         }

@@ -69,8 +69,14 @@ shelf_element(Shelf *s, int k)
     int op = k % (ONE + TWO), dtype = k / (ONE + TWO), lo, hi;
     jot_Var a, b, y;
 
-    if (dtype == JOT_DTYPES)
-        return false;
+    if (dtype == JOT_DTYPES) {
+        static const double far[] = {1e4, -1e4, 800, -800, 40, -40, 1e-3, 0, INFINITY, -INFINITY};
+        int n = sizeof far / sizeof *far;
+        s->in[s->nin++] = a = jot_array(s->c, JOT_F64, JOT_SHAPE(n), far);
+        snprintf(s->name, sizeof s->name, "softplus_far");
+        OUT(jot_softplus(a));
+        return op == 0;
+    }
     snprintf(s->name, sizeof s->name, "%s_%s", op < ONE ? one[op].name : two[op - ONE].name,
              jot_dtype_name((jot_DType)dtype));
     lo = dtype < JOT_F16 && (dtype == JOT_BOOL || dtype >= JOT_U8) ? 0 : -9;

@@ -15,8 +15,22 @@
 #include "tests/hooks.h"
 #include "tests/test.h"
 #include "tests/onnx_shelf.h"
+#include <dirent.h>
+#include <errno.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+static int rename_fails; /* the n-th from now on; 0: none */
+
+/* C's, which fails when it is told to. */
+int
+rename(const char *from, const char *to)
+{
+    errno = EIO;
+    return rename_fails && --rename_fails == 0 ? -1
+           : (int)syscall(SYS_renameat2, -100, from, -100, to, 0);
+}
 
 typedef struct { char *p; size_t n, room; } Bytes;
 
@@ -39,7 +53,7 @@ open_here(void)
     return jot_open(&config);
 }
 
-/* is is want, to 1e-5 of the largest (of doubles that a drawn program multiplies 1e-9). */
+/* is is want; floats to `most` of the largest. */
 static void
 compare(const Shelf *s, int k, const jot_Tensor *is, jot_Var want, double most)
 {
@@ -52,6 +66,15 @@ compare(const Shelf *s, int k, const jot_Tensor *is, jot_Var want, double most)
     CHECK(fits, "%s: output %d: another dtype or shape", s->name, k);
     if (!fits)
         return;
+    if (is->dtype < JOT_F16) { /* integers and truths: all of them */
+        const char *is_at = is->data, *at = jot_data(want);
+        size_t size = jot_dtype_nbytes(is->dtype), n = (size_t)jot_nelem(want), i = 0;
+        while (at && i < n && !memcmp(is_at + i * size, at + i * size, size))
+            i++;
+        CHECK(at && i == n, "%s: output %d, element %zu of %s: another one", s->name, k, i,
+              jot_dtype_name(is->dtype));
+        return;
+    }
     jot_push(c);
     const double *y = jot_data(jot_cast(want, JOT_F64));
     const double *x = jot_data(jot_cast(jot_array(c, is->dtype, is->shape, is->data), JOT_F64));
@@ -256,6 +279,88 @@ refused_graphs(void)
     jot_close(c);
 }
 
+/* Files of a folder whose names end like this; gone: they are removed. */
+static int
+files_of(const char *folder, const char *end, bool gone)
+{
+    DIR *dir = opendir(folder);
+    int n = 0;
+    char path[400];
+
+    for (struct dirent *d; dir && (d = readdir(dir));) {
+        size_t size = strlen(d->d_name);
+        if (size < strlen(end) || strcmp(d->d_name + size - strlen(end), end) || *d->d_name == '.')
+            continue;
+        n++;
+        snprintf(path, sizeof path, "%s/%s", folder, d->d_name);
+        if (gone)
+            unlink(path);
+    }
+    if (dir)
+        closedir(dir);
+    return n;
+}
+
+/* A model with its weights beside it, of the value w each; then what the file gives is `gives`. */
+static void
+beside(const char *folder, float w, bool external, int fails, float gives)
+{
+    static float weight[600];
+    char path[80];
+    float ones[3] = {1, 1, 1};
+    jot_Ctx *c = open_here();
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(1, 3), ones), y;
+    jot_OnnxExport how = {.external = external};
+    jot_Tensor in = {JOT_F32, JOT_SHAPE(1, 3), ones, sizeof ones}, out;
+
+    for (int i = 0; i < 600; i++)
+        weight[i] = w;
+    snprintf(path, sizeof path, "%s/net.onnx", folder);
+    y = jot_matmul(x, jot_param(c, JOT_F32, JOT_SHAPE(3, 200), weight));
+    rename_fails = fails;
+    bool ok = jot_onnx_export(c, JOT_VARS(x), JOT_VARS(y), path, &how);
+    rename_fails = 0;
+    CHECK(ok == !fails && jot_error(c) == (fails ? JOT_EIO : JOT_OK)
+          && (ok || strstr(jot_message(c), "not written: rename")), "%d: %s", fails,
+          jot_message(c));
+    jot_clear(c);
+    if (gives) {
+        jot_Onnx *m = jot_onnx_load(c, path);
+        CHECK(m && jot_onnx_run(m, &in, 1, &out, 1) && *(const float *)out.data == gives,
+              "w %g, rename %d: not %g: %s", w, fails, gives, jot_message(c));
+        jot_onnx_free(m);
+    }
+    CHECK(files_of(folder, "", false) == files_of(folder, ".onnx", false)
+          + files_of(folder, ".data", false), "w %g, rename %d: something is left", w, fails);
+    jot_close(c);
+}
+
+/* A refusal on the way leaves the old model with its weights, and nothing else. */
+static void
+refused_files(void)
+{
+    char folder[] = "/tmp/jot-onnx-XXXXXX";
+
+    CHECK(mkdtemp(folder) != NULL, "no folder");
+    for (int fails = 1; fails <= 2; fails++) {
+        beside(folder, 1, true, fails, 0);
+        CHECK(!files_of(folder, "", false), "files of what was refused: rename %d", fails);
+    }
+    beside(folder, 1, true, 0, 3);
+    for (int fails = 1; fails <= 2; fails++) {
+        beside(folder, 5, true, fails, 3);
+        beside(folder, 1, true, fails, 3);
+        CHECK(files_of(folder, ".data", false) == 1, "rename %d", fails);
+    }
+    beside(folder, 5, true, 0, 15);
+    beside(folder, 5, true, 0, 15);
+    CHECK(files_of(folder, ".data", false) == 1, "the old weights stay");
+    beside(folder, 2, false, 1, 15);
+    beside(folder, 2, false, 0, 6);
+    CHECK(!files_of(folder, ".data", false), "weights that no model names");
+    CHECK(files_of(folder, "", true) == 1 && !rmdir(folder), "something is left in %s", folder);
+}
+
 /* Arguments of files, and what is there afterwards. */
 static void
 files(void)
@@ -263,7 +368,7 @@ files(void)
     jot_Ctx *c = open_here();
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2, 3), (float[]){1, 2, 3, 4, 5, 6});
     float big[600];
-    char folder[] = "/tmp/jot-onnx-XXXXXX", path[80], data[90];
+    char folder[] = "/tmp/jot-onnx-XXXXXX", path[80];
     jot_OnnxExport how = {.inputs = jot_strs(1, (const char *[]){"rows"}),
                           .outputs = jot_strs(1, (const char *[]){"rows"})};
 
@@ -271,7 +376,6 @@ files(void)
         big[i] = (float)i;
     CHECK(mkdtemp(folder) != NULL, "no folder");
     snprintf(path, sizeof path, "%s/net.onnx", folder);
-    snprintf(data, sizeof data, "%s.data", path);
     jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(3, 200), big);
     jot_name(w, "layer.weight");
     jot_Var y = jot_matmul(x, w);
@@ -299,7 +403,8 @@ files(void)
         jot_Tensor in = {JOT_F32, JOT_SHAPE(2, 3), jot_data(x), 24}, out;
         how.external = external;
         CHECK(jot_onnx_export(c, JOT_VARS(x), JOT_VARS(y), path, &how), "%s", jot_message(c));
-        CHECK((access(data, F_OK) == 0) == external, "weights beside the model: %d", external);
+        CHECK(files_of(folder, ".data", false) == external,
+              "weights beside the model: %d", external);
         jot_Onnx *m = jot_onnx_load(c, path);
         CHECK(m && jot_onnx_opset(m) == 18 && jot_onnx_weights(m, &v, 1) == 1
               && !strcmp(v.name, "layer.weight"), "%s", jot_message(c));
@@ -315,9 +420,102 @@ files(void)
     CHECK(!jot_onnx_export(c, JOT_VARS(x), JOT_VARS(d), path, NULL), "dropout is written");
     CHECK(!stat(path, &is) && is.st_size == was.st_size && is.st_ino == was.st_ino, "another file");
     jot_clear(c);
-    unlink(data);
-    unlink(path);
+    CHECK(files_of(folder, "", true) == 2, "the model and its weights");
     CHECK(!rmdir(folder), "something is left in %s", folder);
+    jot_close(c);
+}
+
+/* Softplus of f32 is ONNX's, of f64 composed: ONNX Runtime's overflows. */
+static void
+softplus(void)
+{
+    jot_Ctx *c = open_here();
+
+    for (int d = JOT_F32; d <= JOT_F64; d++) {
+        jot_Var x = jot_array(c, (jot_DType)d, JOT_SHAPE(2), NULL);
+        jot_OnnxNode node[64];
+        Bytes b = {0};
+        CHECK(jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(jot_softplus(x)), NULL, keep_bytes, &b),
+              "%s", jot_message(c));
+        jot_Onnx *m = jot_onnx_parse(c, b.p, b.n, NULL);
+        int n = m ? jot_onnx_nodes(m, node, 64) : 0, found = 0;
+        for (int k = 0; k < n && k < 64; k++)
+            found += !strcmp(node[k].op, "Softplus");
+        CHECK(n > 0 && n <= 64 && found == (d == JOT_F32), "%s: %d of %d nodes",
+              jot_dtype_name((jot_DType)d), found, n);
+        jot_onnx_free(m);
+        free(b.p);
+    }
+    jot_close(c);
+}
+
+/* ---- names ---- */
+
+/* The graph's values by the model that b is. */
+static void
+check_named(jot_Ctx *c, const Bytes *b, jot_Tensor in, const char *const name[3], jot_Var want)
+{
+    jot_OnnxValue v[8];
+    jot_Tensor out;
+    jot_Onnx *m = jot_onnx_parse(c, b->p, b->n, NULL);
+    int n = m ? jot_onnx_weights(m, v, 8) : 0, found = 0;
+
+    CHECK(n >= 2 && n <= 8, "%d weights: %s", n, jot_message(c));
+    for (int i = 0; i < n && n <= 8; i++) {
+        found += !strcmp(v[i].name, name[1]);
+        CHECK(strcmp(v[i].name, name[0]) && strcmp(v[i].name, name[2]), "%s twice", v[i].name);
+        for (int k = 0; k < i; k++)
+            CHECK(strcmp(v[i].name, v[k].name), "%s twice", v[i].name);
+    }
+    CHECK(found == 1, "%d weights %s", found, name[1]);
+    CHECK(m && jot_onnx_inputs(m, v, 1) == 1 && !strcmp(v->name, name[0]), "%s", name[0]);
+    CHECK(m && jot_onnx_outputs(m, v, 1) == 1 && !strcmp(v->name, name[2]), "%s", name[2]);
+    CHECK(m && jot_onnx_run(m, &in, 1, &out, 1) && !memcmp(out.data, jot_data(want), out.nbytes),
+          "%s, %s, %s: other values: %s", name[0], name[1], name[2], jot_message(c));
+    jot_onnx_free(m);
+}
+
+/* Names of the caller's that nodes and constants would get: each in each place. */
+static void
+names(void)
+{
+    static const char *const made[] = {"Neg_0", "Mul_0", "Neg_1", "Mul_1", "Mul_2", "const_0",
+                                       "const_2", "const_3", "Add_3", "Add_4", "Sin_3", "Sin_5",
+                                       "param0", "in0", "out0"};
+    enum { MADE = sizeof made / sizeof *made };
+    jot_Ctx *c = open_here();
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3), (float[]){1, 2, 3});
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(3), (float[]){4, 5, 7});
+    jot_Var y = jot_sin(jot_offset(jot_mul(jot_neg(x), w), 2));
+    jot_Tensor in = {JOT_F32, JOT_SHAPE(3), jot_data(x), 12};
+    Bytes b = {0};
+
+    for (int k = 0; k < MADE; k++)
+        for (int given = 0; given < 2; given++) {
+            const char *const name[] = {made[k], made[(k + 1) % MADE], made[(k + 2) % MADE]};
+            jot_OnnxExport how = {.inputs = jot_strs(given, name),
+                                  .outputs = jot_strs(given, name + 2)};
+            jot_name(x, given ? "" : name[0]);
+            jot_name(w, name[1]);
+            jot_name(y, given ? "" : name[2]);
+            b.n = 0;
+            CHECK(jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(y), &how, keep_bytes, &b), "%s",
+                  jot_message(c));
+            check_named(c, &b, in, name, y);
+        }
+    jot_name(w, "\xff\xfe");
+    CHECK(!jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(y), NULL, keep_bytes, &b)
+          && jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "name \"\xff\xfe\" is no UTF-8 text"),
+          "%s", jot_message(c));
+    jot_clear(c);
+    jot_name(w, "");
+    jot_OnnxExport how = {.outputs = jot_strs(1, (const char *[]){"a\xc0\x80"})};
+    CHECK(!jot_onnx_export_to(c, JOT_VARS(x), JOT_VARS(y), &how, keep_bytes, &b)
+          && jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "name 0 of outputs: it is no UTF-8 text"), "%s",
+          jot_message(c));
+    free(b.p);
     jot_close(c);
 }
 
@@ -378,6 +576,9 @@ main(int argc, char **argv)
     if (!folder) {
         refused_graphs();
         files();
+        refused_files();
+        softplus();
+        names();
         memory();
     }
     all_of(folder ? argv[1] : NULL, argc > 1 ? atoi(argv[argc - 1]) : 60);

@@ -79,7 +79,8 @@ element_apply(Export *e, const Node *n, jot_DType in, jot_DType *work, uint32_t 
     int as = element_ops[n->op].as, class = jot_dtype_class(in);
     const char *op = class == CLASS_BOOL ? element_of_bool(n->op) : NULL;
     Tensor x[3] = {NULL, NULL, NULL}, y;
-    bool composed = !op && (!as || (as == AS_FLOAT && class != CLASS_FLOAT));
+    bool composed = !op && (!as || (as == AS_FLOAT && class != CLASS_FLOAT)
+                            || (n->op == EW_SOFTPLUS && in == JOT_F64));
 
     op = op ? op : element_ops[n->op].op;
     *work = as == AS_IS || as == AS_TRUTH || class == CLASS_BOOL ? in : export_work(in);

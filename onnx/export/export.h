@@ -52,6 +52,7 @@ typedef struct { Tensor name; uint32_t axes; } Value;
 enum { EXPORT_DEPENDS = 1, EXPORT_NEEDED = 2, EXPORT_LATE = 4, EXPORT_INPUT = 8 };
 
 typedef struct { uint64_t hash; OnnxTensor *tensor; uint32_t next; } ExportConst;
+typedef struct { Tensor name; uint32_t next; } ExportName;
 
 typedef struct {
     jot_Ctx *ctx;
@@ -65,8 +66,8 @@ typedef struct {
     Vec(OnnxTensor *) weights;
     Vec(ExportConst) consts;
     Vec(jot_Var) held;        /* whose elements the model has */
-    Vec(Tensor) taken;        /* names */
-    uint32_t bucket[EXPORT_BUCKETS];
+    Vec(ExportName) taken;    /* names of tensors: given, and made */
+    uint32_t bucket[EXPORT_BUCKETS], name_bucket[EXPORT_BUCKETS]; /* of consts, of taken */
     uint32_t number;          /* of names so far */
     NodeId at;                /* the node that is written, for messages */
 } Export;
@@ -76,6 +77,8 @@ JOT_FN void *export_new(Export *e, size_t count, size_t size); /* zeros; NULL: t
 JOT_FN bool export_ok(const Export *e);
 JOT_FN bool export_refuse(Export *e, jot_Status status, const char *format, ...) JOT_PRINTF(3, 4);
 JOT_FN int export_element(jot_DType dtype);
+JOT_FN bool export_taken(Export *e, Tensor name);   /* is there such a tensor? */
+JOT_FN bool export_take(Export *e, Tensor name);    /* there is, from now on; false: told */
 JOT_FN OnnxNode *export_node(Export *e, const char *op, int n, const Tensor *in); /* NULL: told */
 JOT_FN Tensor export_result(OnnxNode *node);
 JOT_FN void export_i(Export *e, OnnxNode *node, const char *name, int64_t value);
@@ -109,8 +112,9 @@ JOT_FN int64_t export_nelem(int rank, const int64_t *ext);
 /* ---- graph.c ---- */
 JOT_FN bool export_graph(Export *e, jot_Vars inputs, jot_Vars outputs);
 JOT_FN void export_end(Export *e);
-/* given, or what the node is called, or word and k; another one if there is such a tensor. */
-JOT_FN Tensor export_name(Export *e, jot_Strs given, NodeId id, const char *word, uint32_t k);
+/* What the node is called, or word and k; another one if there is such a tensor. */
+JOT_FN Tensor export_name(Export *e, NodeId id, const char *word, uint32_t k);
+JOT_FN bool export_is_weight(const Export *e, NodeId id); /* it has elements, for good */
 JOT_FN bool export_model(Export *e, JotOnnx__Model *model); /* model.c */
 JOT_FN Value export_value(Export *e, NodeId id);
 JOT_FN Array export_of(Export *e, NodeId id, Value v);          /* compact */

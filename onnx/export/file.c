@@ -1,14 +1,23 @@
 /* onnx/export/file.c - jot_onnx_export: a graph as a model in a file, or in memory.
  *
  *     graph.c's messages --protobuf-c--> PATH.tmp-PID-N --> PATH, by io/out.c
- *     weights of more than a GB, or on request --> PATH.data, first
+ *     weights of more than a GB, or on request --> PATH-HASH.data, of their own, in between
+ *
+ * A file of weights has a name that what is in it decides. So the old model has its own until the
+ * new one takes its place; then they go.
  *
  * Bytes of weights go from where the context has them to the file, without a copy.
  *
  * Read before: graph.c, io/out.c. After: tests/test_onnx_export.c. */
 #include "onnx/export/export.h"
+#include <sys/mman.h>
+#include <unistd.h>
 
-enum { FILE_ALIGN = 64, FILE_LARGE = 1024 }; /* bytes; of a tensor that is worth a place outside */
+enum {
+    FILE_ALIGN = 64,
+    FILE_LARGE = 1024,        /* bytes of a tensor that is worth a place outside */
+    FILE_NAME = sizeof "-0123456789abcdef.data"
+};
 #define FILE_MOST (((size_t)1 << 31) - 1)    /* of a message: protobuf's limit */
 
 /* A file, whole or not at all. */
@@ -52,25 +61,87 @@ typedef struct {
     JotOnnx__Model model;
     const char *path;
     char *data_path;           /* of the weights beside it; NULL: they are in it */
+    char *old_path;            /* ... beside the model that was there */
+    bool made;                 /* data_path was not there */
     FilePiece *piece;
     uint32_t pieces;
 } FileOut;
+
+/* NAME-HASH.data: of PATH's name and of what is in it. */
+static void
+file_data_name(char *to, const char *name, uint64_t hash)
+{
+    sprintf(to, "%s-%016llx.data", name, (unsigned long long)hash);
+}
+
+static uint64_t
+file_hash(const Export *e)
+{
+    uint64_t hash = 0;
+
+    for (uint32_t k = 0; k < e->weights.n; k++)
+        if (e->weights.v[k]->raw.len >= FILE_LARGE)
+            hash = jot_hash(jot_hash_u64(hash, e->weights.v[k]->raw.len), e->weights.v[k]->raw.data,
+                            e->weights.v[k]->raw.len);
+    return hash;
+}
+
+static const char *
+file_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash ? slash + 1 : path;
+}
+
+/* The weights' file of the model that was there: its name stands in it as it is. */
+static bool
+file_old(FileOut *f)
+{
+    Export *e = f->e;
+    const char *name = file_name(f->path);
+    size_t n = strlen(name), head = (size_t)(name - f->path), whole = n + FILE_NAME - 1;
+    char *old = export_new(e, strlen(f->path) + FILE_NAME, 1), why[IO_WHY];
+    IoBytes b;
+
+    if (!old)
+        return false;
+    if (io_map(f->path, &b, why))
+        return true;
+    for (size_t at = 0; at + whole <= b.n; at++) {
+        const uint8_t *p = memchr(b.p + at, *name, b.n - whole - at + 1);
+
+        if (!p)
+            break;
+        at = (size_t)(p - b.p);
+        if (memcmp(p, name, n) || p[n] != '-' || memcmp(p + n + 17, ".data", 5)
+            || strspn((const char *)p + n + 1, "0123456789abcdef") != 16)
+            continue;
+        memcpy(old, f->path, head);
+        memcpy(old + head, p, whole);
+        f->old_path = old;
+        break;
+    }
+    if (b.n)
+        munmap((void *)(uintptr_t)b.p, b.n);
+    return true;
+}
 
 /* Tensors that are large become places in the file beside the model. */
 static bool
 file_external(FileOut *f)
 {
     Export *e = f->e;
-    const char *slash = strrchr(f->path, '/'), *name = slash ? slash + 1 : f->path;
-    char *location = export_new(e, strlen(name) + 6, 1);
-    uint64_t at = 0;
+    const char *name = file_name(f->path);
+    char *location = export_new(e, strlen(name) + FILE_NAME, 1);
+    char *path = export_new(e, strlen(f->path) + FILE_NAME, 1);
+    uint64_t at = 0, hash = file_hash(e);
 
-    f->data_path = export_new(e, strlen(f->path) + 6, 1);
     f->piece = export_new(e, e->weights.n, sizeof *f->piece);
     if (!export_ok(e))
         return false;
-    sprintf(location, "%s.data", name);
-    sprintf(f->data_path, "%s.data", f->path);
+    file_data_name(location, name, hash);
+    file_data_name(path, f->path, hash);
     for (uint32_t k = 0; k < e->weights.n; k++) {
         OnnxTensor *t = e->weights.v[k];
         JotOnnx__Entry **list = export_new(e, 3, sizeof *list);
@@ -90,6 +161,7 @@ file_external(FileOut *f)
         t->has_location = t->location = 1;
         t->has_raw = 0;
     }
+    f->data_path = f->pieces ? path : NULL;
     return export_ok(e);
 }
 
@@ -122,11 +194,27 @@ file_append(ProtobufCBuffer *buffer, size_t n, const uint8_t *p)
 static bool
 file_model(IoOut *o)
 {
-    const FileOut *f = o->user;
+    FileOut *f = o->user;
     FileBuffer b = {{file_append}, o, NULL, NULL};
 
     jot_onnx__model__pack_to_buffer(&f->model, &b.base);
-    return !o->bad && (!f->data_path || file_write(o->ctx, f->data_path, file_data, o->user));
+    if (o->bad || !f->data_path)
+        return !o->bad;
+    f->made = access(f->data_path, F_OK) != 0;
+    return file_write(o->ctx, f->data_path, file_data, o->user);
+}
+
+/* The model and what stands beside it; then nobody reads the old weights, or else these. */
+static bool
+file_both(FileOut *f)
+{
+    bool ok = file_old(f) && file_write(f->e->ctx, f->path, file_model, f);
+
+    if (!ok && f->made)
+        unlink(f->data_path);
+    if (ok && f->old_path && (!f->data_path || !jot_str_eq(f->old_path, f->data_path)))
+        unlink(f->old_path);
+    return ok;
 }
 
 static size_t
@@ -184,7 +272,7 @@ file_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const jot_OnnxExpor
         ok = file_external(f);
     ok = ok && file_fits(f);
     if (ok && f->path)
-        ok = file_write(ctx, f->path, file_model, f);
+        ok = file_both(f);
     else if (ok)
         jot_onnx__model__pack_to_buffer(&f->model, &b->base);
     export_end(&e);

@@ -102,8 +102,8 @@ graph_pending(Export *e)
     return ok && jot_plan_run(ctx, NULL, 0);
 }
 
-static bool
-graph_is_weight(const Export *e, NodeId id)
+bool
+export_is_weight(const Export *e, NodeId id)
 {
     const Node *n = jot_node(e->ctx, id);
 
@@ -143,7 +143,7 @@ graph_needed(Export *e)
     for (k = e->all.n; k-- > 0;) {
         const Node *n = jot_node(ctx, e->all.v[k]);
 
-        if (!(e->state[k] & EXPORT_NEEDED) || graph_is_weight(e, e->all.v[k]))
+        if (!(e->state[k] & EXPORT_NEEDED) || export_is_weight(e, e->all.v[k]))
             continue;
         for (i = 0; i < n->ninputs; i++) {
             const Node *x = jot_node(ctx, n->input[i]);
@@ -159,23 +159,19 @@ graph_needed(Export *e)
 
 /* ---- names ---- */
 
-static bool
-name_taken(const Export *e, Tensor name)
-{
-    for (uint32_t k = 0; k < e->taken.n; k++)
-        if (jot_str_eq(e->taken.v[k], name))
-            return true;
-    return false;
-}
-
 Tensor
-export_name(Export *e, jot_Strs given, NodeId id, const char *word, uint32_t k)
+export_name(Export *e, NodeId id, const char *word, uint32_t k)
 {
-    const char *called = k < (uint32_t)given.n ? given.v[k] : jot_node(e->ctx, id)->name;
+    const char *called = jot_node(e->ctx, id)->name;
     Text t = {&e->ctx->mem, NULL, 0, 0};
     uint32_t tries = 0;
     Tensor name;
 
+    if (called && !io_is_text(called, strlen(called))) {
+        jot_fail(e->ctx, JOT_EUSE, "onnx_export: the name \"%.*s\" is no UTF-8 text", 60,
+                 called);
+        return "";
+    }
     do {
         t.n = 0;
         if (called && *called)
@@ -183,12 +179,12 @@ export_name(Export *e, jot_Strs given, NodeId id, const char *word, uint32_t k)
         else
             jot_text_f(&t, "%s%u", word, k + tries);
         tries++;
-    } while (t.s && name_taken(e, t.s));
+    } while (t.s && export_taken(e, t.s));
     name = t.s ? jot_arena_copy(&e->arena, t.s, t.n) : NULL;
     jot_text_free(&t);
-    if (!name || !jot_vec_add(e->ctx, e->taken, name, "onnx_export"))
+    if (!name)
         jot_fail_memory(e->ctx, "onnx_export");
-    return name ? name : "";
+    return name && export_take(e, name) ? name : "";
 }
 
 /* Those that the caller gives are there once, and are text. */
@@ -199,10 +195,13 @@ names_given(Export *e, jot_Strs names, int n, const char *what)
         return jot_fail(e->ctx, JOT_EUSE, "onnx_export: %d %s: as many names asked, %d found", n,
                         what, names.n);
     for (int k = 0; k < names.n; k++) {
-        if (!names.v[k] || !*names.v[k] || name_taken(e, names.v[k]))
-            return jot_fail(e->ctx, JOT_EUSE, "onnx_export: name %d of %s: %s", k, what,
-                            names.v[k] && *names.v[k] ? "it is there twice" : "it is empty");
-        if (!jot_vec_add(e->ctx, e->taken, names.v[k], "onnx_export"))
+        const char *name = names.v[k], *wrong = !name || !*name ? "it is empty"
+            : !io_is_text(name, strlen(name)) ? "it is no UTF-8 text"
+            : export_taken(e, name) ? "it is there twice" : NULL;
+
+        if (wrong)
+            return jot_fail(e->ctx, JOT_EUSE, "onnx_export: name %d of %s: %s", k, what, wrong);
+        if (!export_take(e, name))
             return false;
     }
     return true;
@@ -234,8 +233,7 @@ value_weight(Export *e, NodeId id)
         return v;
     t->raw.data = (uint8_t *)(uintptr_t)data;
     t->raw.len = (size_t)jot_node_nbytes(n);
-    v.name = export_name(e, jot_strs(0, NULL), id, n->flags & NODE_STATE ? "param" : "array",
-                     e->weights.n - 1);
+    v.name = export_name(e, id, n->flags & NODE_STATE ? "param" : "array", e->weights.n - 1);
     t->name = (char *)(uintptr_t)v.name;
     return v;
 }
@@ -343,7 +341,7 @@ export_value(Export *e, NodeId id)
     if (v->name)
         return *v;
     e->at = id;
-    *v = !export_ok(e) ? (Value){"", 0} : graph_is_weight(e, id) ? value_weight(e, id)
+    *v = !export_ok(e) ? (Value){"", 0} : export_is_weight(e, id) ? value_weight(e, id)
        : value_make(e, id);
     e->at = was;
     return *v;

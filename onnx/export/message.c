@@ -53,21 +53,52 @@ export_element(jot_DType dtype)
     return k;
 }
 
-/* ---- nodes ---- */
+/* ---- names ---- */
+
+static uint32_t *
+name_bucket(Export *e, Tensor name)
+{
+    return &e->name_bucket[jot_hash(0, name, strlen(name)) % EXPORT_BUCKETS];
+}
+
+bool
+export_taken(Export *e, Tensor name)
+{
+    for (uint32_t k = *name_bucket(e, name); k; k = e->taken.v[k - 1].next)
+        if (jot_str_eq(e->taken.v[k - 1].name, name))
+            return true;
+    return false;
+}
+
+bool
+export_take(Export *e, Tensor name)
+{
+    uint32_t *first = name_bucket(e, name);
+    ExportName n = {name, *first};
+
+    if (!jot_vec_add(e->ctx, e->taken, n, "onnx_export"))
+        return false;
+    *first = e->taken.n;
+    return true;
+}
 
 static Tensor
 message_name(Export *e, const char *word)
 {
-    char text[80];
+    char text[80], *copy;
     Text t = {NULL, text, 0, sizeof text};
-    char *copy;
 
-    jot_text_f(&t, "%s_%u", word, e->number++);
+    do {
+        t.n = 0;
+        jot_text_f(&t, "%s_%u", word, e->number++);
+    } while (export_taken(e, text));
     copy = jot_arena_copy(&e->arena, text, t.n);
     if (!copy)
         jot_fail_memory(e->ctx, "onnx_export");
-    return copy ? copy : "";
+    return copy && export_take(e, copy) ? copy : "";
 }
+
+/* ---- nodes ---- */
 
 OnnxNode *
 export_node(Export *e, const char *op, int n, const Tensor *in)

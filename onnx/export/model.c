@@ -60,17 +60,31 @@ model_rename(Export *e, Tensor from, Tensor to, const Tensor *outputs, uint32_t 
     return true;
 }
 
-static bool
-model_outputs(Export *e, OnnxGraph *g)
+/* Names of the caller's come before those that nodes get: inputs' (they have them), weights',
+ * outputs'. */
+static Tensor *
+model_names(Export *e)
 {
-    Tensor *name = export_new(e, e->out.n, sizeof *name), *is = export_new(e, e->out.n, sizeof *is);
+    Tensor *out = export_new(e, e->out.n, sizeof *out);
+
+    for (uint32_t k = 0; export_ok(e) && k < e->all.n; k++)
+        if ((e->state[k] & (EXPORT_NEEDED | EXPORT_LATE)) == EXPORT_NEEDED
+            && export_is_weight(e, e->all.v[k]))
+            export_value(e, e->all.v[k]);
+    for (uint32_t k = 0; export_ok(e) && k < e->out.n; k++)
+        out[k] = e->how->outputs.n ? e->how->outputs.v[k] : export_name(e, e->out.v[k], "out", k);
+    return out;
+}
+
+static bool
+model_outputs(Export *e, OnnxGraph *g, const Tensor *name)
+{
+    Tensor *is = export_new(e, e->out.n, sizeof *is);
     JotOnnx__Value **list = export_new(e, e->out.n, sizeof *list);
 
-    for (uint32_t k = 0; is && list && name && k < e->out.n; k++)
+    for (uint32_t k = 0; is && list && k < e->out.n; k++)
         is[k] = export_full(e, e->out.v[k]).name;
     for (uint32_t k = 0; export_ok(e) && k < e->out.n; k++) {
-        name[k] = e->how->outputs.n ? e->how->outputs.v[k]
-                : export_name(e, e->how->outputs, e->out.v[k], "out", k);
         if (!model_rename(e, is[k], name[k], name, k)) {
             OnnxNode *node = export_node(e, "Identity", 1, &is[k]);
             if (node)
@@ -146,6 +160,7 @@ export_model(Export *e, JotOnnx__Model *model)
     JotOnnx__Import *import = export_new(e, 1, sizeof *import);
     JotOnnx__Import **imports = export_new(e, 1, sizeof *imports);
     JotOnnx__Value **list = export_new(e, e->in.n, sizeof *list);
+    const Tensor *outputs;
 
     if (!export_ok(e))
         return false;
@@ -156,16 +171,17 @@ export_model(Export *e, JotOnnx__Model *model)
         Value v = {"", 0};
         const Node *n = jot_node(e->ctx, e->in.v[k]);
         v.name = e->how->inputs.n ? e->how->inputs.v[k]
-               : export_name(e, e->how->inputs, e->in.v[k], "in", k);
+               : export_name(e, e->in.v[k], "in", k);
         v.axes = ((uint32_t)1 << n->rank) - 1;
         list[k] = model_value(e, v.name, n);
         if (n->mark == e->ctx->walk)
             e->value[n->at] = v;
     }
+    outputs = model_names(e);
     for (uint32_t k = 0; export_ok(e) && k < e->all.n; k++)
         if ((e->state[k] & (EXPORT_NEEDED | EXPORT_LATE)) == EXPORT_NEEDED)
             export_value(e, e->all.v[k]);
-    if (!export_ok(e) || !model_outputs(e, g) || !model_unread(e, g))
+    if (!export_ok(e) || !model_outputs(e, g, outputs) || !model_unread(e, g))
         return false;
     g->inputs = list, g->n_inputs = e->in.n;
     g->nodes = e->nodes.v, g->n_nodes = e->nodes.n;

@@ -264,6 +264,15 @@ erfc_of(Export *e, jot_DType d, Tensor x)
                         export_2(e, "Sub", num(e, d, 1), export_1(e, "Erf", x)));
 }
 
+/* ONNX Runtime's of f64 is infinite where exp is. */
+static Tensor
+softplus_of(Export *e, jot_DType d, Tensor x)
+{
+    Tensor less = export_1(e, "Exp", export_1(e, "Neg", export_1(e, "Abs", x)));
+
+    return export_2(e, "Add", export_2(e, "Max", x, num(e, d, 0)), log1p_of(e, d, less));
+}
+
 static Tensor
 log_add(Export *e, jot_DType d, const Tensor *x)
 {
@@ -339,6 +348,8 @@ function(Export *e, const Node *n, jot_DType d, const Tensor *x)
         return log1p_of(e, d, x[0]);
     case EW_LOGADDEXP:
         return log_add(e, d, x);
+    case EW_SOFTPLUS:
+        return softplus_of(e, d, x[0]);
     case EW_ERFC:
         return erfc_of(e, d, x[0]);
     default: /* isfinite */
