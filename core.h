@@ -472,10 +472,10 @@ JOT_API bool jot_call_vars(jot_Func f, jot_Vars in, jot_Var *out);
 JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty handles */
 
 /* An evaluation that becomes a function: jot_run of outputs, and f, which does the same again, with
- * the same kernels: from other elements of inputs and the current values of parameters and of
- * variables that were assigned it makes outputs and performs all assignments that were pending. So
- * a program runs as it is, piece by piece where it looks at values, and its pieces can be called
- * (speculate.h does that).
+ * the same kernels: from other elements of inputs and the current values of parameters and of all
+ * that a handle from before the beginning names it makes outputs and performs all assignments that
+ * were pending. So a program runs as it is, piece by piece where it looks at values, and its pieces
+ * can be called (speculate.h does that).
  *
  *     jot_capture_begin(c, &capture);
  *     ...                                            x made, a graph built, assignments

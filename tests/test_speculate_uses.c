@@ -402,6 +402,46 @@ rule(const char *backend)
     }
 }
 
+/* What a handle from before names is read by it: an array, or what was evaluated (nested), may be
+ * set or assigned between the calls. */
+static jot_Var outside;
+
+static bool
+reading(jot_Host *h, void *user)
+{
+    Work *w = user;
+
+    return jot_host_put(h, jot_add(w->m, outside), &w->loss, sizeof w->loss);
+}
+
+static void
+arrays(const char *backend)
+{
+    static const float five = 5;
+
+    for (int k = 0; k < 4; k++) {
+        jot_Ctx *c = open_on(backend, NULL);
+        jot_Spec s;
+        Work w;
+
+        work_open(c, &w);
+        outside = k & 1 ? jot_offset(w.m, 1) : jot_array(c, JOT_F32, JOT_SHAPE(), rows);
+        CHECK(jot_run(c, JOT_VARS(outside)), "%s", jot_message(c));
+        s = jot_speculate(c, reading, sizeof w, NULL);
+        for (int call = 0; call < 6; call++) {
+            if (call == 4 && k & 2)
+                jot_set(outside, &five, sizeof five);
+            else if (call == 4)
+                jot_assign(outside, jot_offset(outside, 7));
+            CHECK(jot_spec_call(s, &w) && w.loss == value(outside), "way %d, call %d: %g, %g: %s",
+                  k, call, w.loss, value(outside), jot_spec_why(s));
+        }
+        CHECK(jot_spec_stats(s).replays == 4, "way %d: %d replays: %s", k,
+              (int)jot_spec_stats(s).replays, jot_spec_why(s));
+        jot_close(c);
+    }
+}
+
 /* ---- nested, freed, foreign ------------------------------------------------------------------ */
 
 static bool
@@ -739,6 +779,7 @@ main(int argc, char **argv)
         captures(backends[b]);
         failures(backends[b]);
         rule(backends[b]);
+        arrays(backends[b]);
         handles(backends[b]);
         freed(backends[b]);
         bounds(backends[b]);
