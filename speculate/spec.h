@@ -48,8 +48,8 @@ struct SpecNode {
     jot_Func f;
 };
 
-/* n of some size; grown by another parameter's bytes. */
-typedef struct { jot_Var bytes; void *v; uint32_t n, cap; } SpecList;
+/* n of some size; grown by another parameter's bytes. run: of the step, that made these. */
+typedef struct { jot_Var bytes; void *v; uint32_t n, cap; uint64_t run; } SpecList;
 
 typedef struct { char *p; uint64_t nbytes; } SpecBlock;
 /* An input of functions: elements of the host's, or, with at NULL, a value that was asked for. var:
@@ -81,7 +81,8 @@ struct Spec {
     jot_SpecStats stats;
     SpecNode root, *unused;
     SpecChunk *chunks;
-    uint32_t rooms;            /* parameters that all this lies in */
+    uint64_t run;              /* number of the last run of the step; since its beginning: */
+    uint32_t made, ended;      /* parameters for all this that are new, and that are no more */
     uint64_t clock;
     bool running;
     bool off;                  /* the step does not keep the rule: it always runs */

@@ -229,7 +229,24 @@ jot_capture_begin(jot_Ctx *ctx, jot_Capture *c)
     c->random = jot_random_state(ctx);
     c->nodes = ctx->born + 1;
     c->runs = ctx->runs;
+    c->handles = ctx->handles;
+    c->live = ctx->live_slots;
     c->depth = ctx->marks.n;
+}
+
+void
+jot_capture_handles(const jot_Ctx *ctx, const jot_Capture *c, uint32_t *made, uint32_t *ended)
+{
+    uint32_t i;
+
+    *made = 0;
+    *ended = c->live;
+    for (i = 1; ctx && i < ctx->slots.n; i++) {
+        const Slot *slot = &ctx->slots.v[i];
+
+        *made += slot->node && slot->made > c->handles;
+        *ended -= slot->node && slot->made <= c->handles;
+    }
 }
 
 /* The function, or why there is none; the context has no failure of it. */
