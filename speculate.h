@@ -25,13 +25,13 @@
  *
  * The rule. All that the step reads of the host it reads by jot_host_...; all that it writes there
  * it writes by jot_host_put, or in a function given to jot_host_after; and by the same answers it
- * does the same. Variables of this context it reads, assigns and steps (jot_step) as ever, values it
- * asks for by jot_host_test and jot_host_item. What breaks the rule and is noticed stays imperative, and
- * jot_spec_why says what it was: another question after the same answers, another graph or literal,
- * a value asked for otherwise, *user written to, handles that outlive the call or were freed by it.
- * Variables may be named by handles that never change; one that does is read by jot_host_var. What
- * of an optimiser is no variable is of the host, and no jot_host_ reads it: after jot_optim_own the
- * step is one for another jot_speculate.
+ * does the same. Variables of this context it reads, assigns and steps (jot_step) as ever, values
+ * it asks for by jot_host_test and jot_host_item. What breaks the rule and is noticed stays
+ * imperative, and jot_spec_why says what it was: another question after the same answers, another
+ * graph or literal, a value asked for otherwise, *user written to, handles that outlive the call or
+ * were freed by it. Variables may be named by handles that never change; one that does is read by
+ * jot_host_var. What of an optimiser is no variable is of the host, and no jot_host_ reads it:
+ * after jot_optim_own the step is one for another jot_speculate.
  *
  *     jot_host_int n            n = 4            n = 3
  *                                 |                |
@@ -47,8 +47,9 @@
  * changed (jot_begin, jot_rollback), and the step runs. A branch has a way for each answer, so has
  * an extent; a number (jot_host_number) is a constant until it has a second value, and from then on
  * an input of the function. The tree and its functions are bounded, and what was not used for
- * longest goes; a function that went so is made again after more runs than before, so that more
- * ways than there is room for cost no more than the step.
+ * longest goes; a function that went so is made again after more runs than before, and a question
+ * whose answers are new 256 times more than known has no more of them: so more ways than there is
+ * room for, or none ever twice, cost no more than the step.
  *
  * Draws are those of the step (jot_random_state), bits those of its evaluations.
  *
@@ -83,8 +84,8 @@ JOT_API void jot_spec_free(jot_Spec s);
 /* What fn(h, user) does, all or nothing: false: no variable has changed, nothing was put. Handles
  * that it makes end with it, but for those that it keeps. It refuses after a failure until
  * jot_clear, as jot_call does, and within jot_begin, another step included (JOT_EUSE). user: of the
- * very size told. A step that calls jot_commit or jot_rollback fails (JOT_EUSE), and what it so kept
- * or lost stays so. */
+ * very size told. A step that calls jot_commit or jot_rollback fails (JOT_EUSE), and what it so
+ * kept or lost stays so. */
 JOT_API bool jot_spec_call(jot_Spec s, void *user);
 
 typedef struct {

@@ -194,6 +194,9 @@ replay_none(Spec *s, const SpecNode *n, uint64_t key)
 {
     if (n == &s->root)
         jot_spec_say(s, "the first call");
+    else if (n->fresh >= SPEC_FRESH)
+        jot_spec_say(s, "%s of block %d + %l: imperative, since its answers are new too often",
+                     jot_spec_names[n->is.kind], (int)n->is.block, (int64_t)n->is.off);
     else if (n->is.kind == SPEC_INT || n->is.kind == SPEC_CHOOSE || n->is.kind == SPEC_ITEM_INT)
         jot_spec_say(s, "%s of block %d + %l has a new answer, %l", jot_spec_names[n->is.kind],
                      (int)n->is.block, (int64_t)n->is.off, (int64_t)key);

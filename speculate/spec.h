@@ -15,7 +15,7 @@
 #endif
 
 enum { SPEC_CHUNK = 64, SPEC_FUNCTIONS = 256, SPEC_ANSWERS = 16384, SPEC_STRIKES = 3,
-       SPEC_WASTED = 16, SPEC_DROPS = 6, SPEC_WHY = 400 };
+       SPEC_WASTED = 16, SPEC_FRESH = 256, SPEC_DROPS = 6, SPEC_WHY = 400 };
 
 typedef enum {
     SPEC_ROOT, SPEC_INT, SPEC_FLOAT, SPEC_NUMBER, SPEC_POINTER, SPEC_ARRAY, SPEC_VAR, SPEC_CHOOSE,
@@ -43,6 +43,7 @@ struct SpecNode {
     int visits, strikes;       /* runs of the step that came here with one hash; with another */
     int drops;                 /* for want of room; each makes it wait four times as long again */
     int wasted;                /* TEST, ITEM: calls of its function that were rolled back, lately */
+    int fresh;                 /* answers that were new, less those that were met again, lately */
     uint64_t hash;             /* TEST, ITEM, END: of the evaluation */
     uint64_t draws;            /* END: of the whole way */
     jot_Func f;
@@ -103,7 +104,7 @@ JOT_FN void jot_spec_empty(Spec *s, SpecList *list);
 JOT_FN bool jot_spec_say(Spec *s, const char *format, ...);
 /* The question that follows an answer; NULL: none yet. */
 JOT_FN SpecNode *jot_spec_child(SpecNode *at, uint64_t key);
-/* A new one; NULL: refused. */
+/* A new one; NULL: refused, or the answers are new too often for any to be worth its place. */
 JOT_FN SpecNode *jot_spec_grow(Spec *s, SpecNode *at, uint64_t key, const SpecAsk *is);
 JOT_FN void jot_spec_prune(Spec *s, SpecNode *at); /* all that follows it, functions too */
 JOT_FN void jot_spec_drop(Spec *s, SpecNode *at);  /* its function */

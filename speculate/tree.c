@@ -144,6 +144,7 @@ jot_spec_child(SpecNode *at, uint64_t key)
         *link = c->next; /* the next time it is the first */
         c->next = at->child;
         at->child = c;
+        at->fresh -= at->fresh > 0;
         return c;
     }
     return NULL;
@@ -170,8 +171,9 @@ JOT_FN SpecNode *
 jot_spec_grow(Spec *s, SpecNode *at, uint64_t key, const SpecAsk *is)
 {
     static const SpecNode none;
-    if (!s->unused && !tree_more(s))
+    if (at->fresh >= SPEC_FRESH || (!s->unused && !tree_more(s)))
         return NULL;
+    at->fresh++;
     SpecNode *n = s->unused;
     s->unused = n->next;
     *n = none;

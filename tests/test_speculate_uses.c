@@ -659,6 +659,45 @@ looking(jot_Host *h, void *user)
 }
 
 /* A function whose answer is always another is called in vain some times, and then no more. */
+/* A value that is always new: the tree stops growing, and what it knows goes on being known. */
+static bool
+clocked(jot_Host *h, void *user)
+{
+    Work *w = user;
+    double by = jot_host_float(h, JOT_F32, &w->bound);
+
+    return jot_host_put(h, jot_offset(w->m, by), &w->loss, sizeof w->loss);
+}
+
+static void
+always_new(const char *backend)
+{
+    enum { CALLS = 600 };
+    jot_Ctx *c = open_on(backend, NULL);
+    uint32_t answers = 0;
+    jot_Spec s;
+    Work w;
+
+    work_open(c, &w);
+    s = jot_speculate(c, clocked, sizeof w, NULL);
+    for (int k = 0; k < CALLS; k++) {
+        w.bound = (float)k;
+        CHECK(jot_spec_call(s, &w) && w.loss == w.bound, "call %d: %g: %s", k, w.loss,
+              jot_message(c));
+        answers = k == CALLS / 2 ? jot_spec_stats(s).answers : answers;
+    }
+    CHECK(answers > 256 && jot_spec_stats(s).answers == answers, "%u answers, %u", answers,
+          jot_spec_stats(s).answers);
+    CHECK(strstr(jot_spec_why(s), "new too often"), "%s", jot_spec_why(s));
+    for (int k = 0; k < 3; k++) {
+        w.bound = 7;
+        CHECK(jot_spec_call(s, &w) && w.loss == 7, "%s", jot_message(c));
+    }
+    CHECK(jot_spec_stats(s).replays > 0 && !*jot_spec_why(s), "%d replays, %s",
+          (int)jot_spec_stats(s).replays, jot_spec_why(s));
+    jot_close(c);
+}
+
 static void
 in_vain(const char *backend)
 {
@@ -843,6 +882,7 @@ main(int argc, char **argv)
         freed(backends[b]);
         bounds(backends[b]);
         in_vain(backends[b]);
+        always_new(backends[b]);
         programs(backends[b], b ? 6 : 30, 1);
         memory(backends[b], b ? 37 : 7);
     }
