@@ -428,6 +428,7 @@ jot_stats_sized(const jot_Ctx *ctx, jot_Stats *to, size_t nbytes)
         stats.memory_calls = ctx->mem.calls;
         stats.live_nodes = ctx->live_nodes;
         stats.live_slots = ctx->live_slots;
+        stats.begun = ctx->begun ? ctx->begins : 0;
     }
     jot_sized(to, nbytes, &stats, sizeof stats);
 }

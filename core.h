@@ -1,4 +1,4 @@
-/* core.h - jot's public interface; nn.h, layer.h, expr.h, data.h, io.h, composed on it, have more.
+/* core.h - jot's public interface; nn.h, layer.h, expr.h, speculate.h, data.h, io.h have more.
  *
  * jot builds a lazy graph out of three meta-operators (reindex, reindex-reduce, element-wise),
  * differentiates it, fuses it, turns every fused group into a loop nest, prints the nest as C,
@@ -244,6 +244,7 @@ typedef struct {
     uint64_t last_temp_nbytes; /* sum of the temporaries' sizes, by logical shape */
     size_t last_block_nbytes;  /* size of the block that they share, by lifetime */
     size_t last_bound_nbytes;  /* most bytes of them alive at once: a lower bound for the block */
+    uint64_t begun;            /* number of the jot_begin that waits for its end; 0: none does */
 } jot_Stats;
 /* All 0 for NULL. jot_stats fills what its caller was compiled with; what the library has not
  * stays 0. */
@@ -472,10 +473,10 @@ JOT_API bool jot_call_vars(jot_Func f, jot_Vars in, jot_Var *out);
 JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty handles */
 
 /* An evaluation that becomes a function: jot_run of outputs, and f, which does the same again, with
- * the same kernels: from other elements of inputs and the current values of parameters and of
- * variables that were assigned it makes outputs and performs all assignments that were pending. So
- * a program runs as it is, piece by piece where it looks at values, and its pieces can be called
- * (speculate.h does that).
+ * the same kernels: from other elements of inputs and the current values of parameters and of all
+ * that a handle from before the beginning names it makes outputs and performs all assignments that
+ * were pending. So a program runs as it is, piece by piece where it looks at values, and its pieces
+ * can be called (speculate.h does that).
  *
  *     jot_capture_begin(c, &capture);
  *     ...                                            x made, a graph built, assignments
@@ -490,13 +491,19 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * from before the beginning, something that was evaluated otherwise since; or a parameter begins in
  * it; or it is what jot_compile refuses. */
 typedef struct {
-    jot_RandomState random;   /* at the beginning, as are the next three */
+    jot_RandomState random;   /* at the beginning, as are the next five */
     uint64_t nodes, runs;     /* so many were made, and were run */
+    uint64_t handles;         /* ... were made */
+    uint32_t live;            /* ... and lived */
     uint32_t depth;           /* scopes that were open */
     uint64_t hash;            /* of the evaluation: its graph, literals, and arrays made since */
     char why[320];            /* "": f is one */
 } jot_Capture;
 JOT_API void jot_capture_begin(jot_Ctx *ctx, jot_Capture *capture);
+/* made: handles since the beginning that live; ended: those of before that do not. What they have
+ * done to handles calls of f do not repeat. */
+JOT_API void jot_capture_handles(const jot_Ctx *ctx, const jot_Capture *capture, uint32_t *made,
+                                 uint32_t *ended);
 /* f NULL: the function is not kept; hash and why are set. */
 JOT_API bool jot_capture(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, jot_Capture *capture,
                          jot_Func *f);

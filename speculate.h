@@ -25,11 +25,13 @@
  *
  * The rule. All that the step reads of the host it reads by jot_host_...; all that it writes there
  * it writes by jot_host_put, or in a function given to jot_host_after; and by the same answers it
- * does the same. Variables it reads, assigns and steps (jot_step) as ever, values it asks for by
- * jot_host_test and jot_host_item. What breaks the rule and is noticed stays imperative, and
- * jot_spec_why says what it was: another question after the same answers, another graph or literal,
- * a value asked for otherwise, *user written to, handles that outlive the call. Variables may be
- * named by handles that never change; one that does is read by jot_host_var.
+ * does the same. Variables of this context it reads, assigns and steps (jot_step) as ever, values
+ * it asks for by jot_host_test and jot_host_item. What breaks the rule and is noticed stays
+ * imperative, and jot_spec_why says what it was: another question after the same answers, another
+ * graph or literal, a value asked for otherwise, *user written to, handles that outlive the call or
+ * were freed by it. Variables may be named by handles that never change; one that does is read by
+ * jot_host_var. What of an optimiser is no variable is of the host, and no jot_host_ reads it:
+ * after jot_optim_own the step is one for another jot_speculate.
  *
  *     jot_host_int n            n = 4            n = 3
  *                                 |                |
@@ -45,8 +47,9 @@
  * changed (jot_begin, jot_rollback), and the step runs. A branch has a way for each answer, so has
  * an extent; a number (jot_host_number) is a constant until it has a second value, and from then on
  * an input of the function. The tree and its functions are bounded, and what was not used for
- * longest goes; a function that went so is made again after more runs than before, so that more
- * ways than there is room for cost no more than the step.
+ * longest goes; a function that went so is made again after more runs than before, and a question
+ * whose answers are new 256 times more than known has no more of them: so more ways than there is
+ * room for, or none ever twice, cost no more than the step.
  *
  * Draws are those of the step (jot_random_state), bits those of its evaluations.
  *
@@ -75,13 +78,14 @@ typedef struct { jot_Var state; void *record; } jot_Spec; /* a handle: it lives 
  * owns it; it ends with jot_spec_free or jot_close. */
 JOT_API jot_Spec jot_speculate(jot_Ctx *ctx, jot_SpecFn *fn, size_t nbytes, const jot_SpecHow *how);
 JOT_API bool jot_spec_ok(jot_Spec s); /* a live handle, not poison */
-/* Does nothing to poison and empty handles; from within its own step it fails (JOT_EUSE). */
+/* Does nothing to poison and empty handles; from within its own call it fails (JOT_EUSE). */
 JOT_API void jot_spec_free(jot_Spec s);
 
 /* What fn(h, user) does, all or nothing: false: no variable has changed, nothing was put. Handles
  * that it makes end with it, but for those that it keeps. It refuses after a failure until
  * jot_clear, as jot_call does, and within jot_begin, another step included (JOT_EUSE). user: of the
- * very size told. */
+ * very size told. A step that calls jot_commit or jot_rollback fails (JOT_EUSE), and what it so
+ * kept or lost stays so. */
 JOT_API bool jot_spec_call(jot_Spec s, void *user);
 
 typedef struct {
@@ -95,7 +99,7 @@ typedef struct {
     uint32_t live, answers; /* functions, questions and answers that are there */
 } jot_SpecStats;
 JOT_API jot_SpecStats jot_spec_stats(jot_Spec s); /* all 0 for poison */
-/* Why the last call was no replay; "": it was one. Valid until the next call. */
+/* Why the last call was no replay, a refused one too; "": it was one. Valid until the next call. */
 JOT_API const char *jot_spec_why(jot_Spec s);
 /* The tree through the log hook: a question a line, with its answer, and what is a function. */
 JOT_API bool jot_spec_print(jot_Spec s);
@@ -139,7 +143,8 @@ JOT_API int64_t jot_host_item_int(jot_Host *h, jot_Var v);
 
 /* v's elements go to `to` when all went well; nbytes must be their size (JOT_ESHAPE). */
 JOT_API bool jot_host_put(jot_Host *h, jot_Var v, void *to, size_t nbytes);
-/* Then fn(user) is called, in the order of these calls: what the host counts, appends, prints. */
+/* Then fn(user) is called, in the order of these calls: what the host counts, appends, prints. The
+ * call has not returned: jot_spec_call and jot_spec_free of the same step are JOT_EUSE. */
 typedef void jot_AfterFn(void *user);
 JOT_API bool jot_host_after(jot_Host *h, jot_AfterFn *fn);
 

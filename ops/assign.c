@@ -104,6 +104,7 @@ jot_begin(jot_Ctx *ctx)
     if (!jot_flow_outside(ctx, "begin") || (ctx->pending.n && !jot_run(ctx, JOT_NONE_VARS)))
         return false;
     ctx->begun = true;
+    ctx->begins++;
     ctx->begun_at = jot_random_state(ctx);
     return true;
 }

@@ -137,6 +137,7 @@ typedef struct {
     uint32_t next;  /* ended: next free slot; live: its entry in `scoped` */
     uint32_t undo;  /* live: 1 + its entry in `undo`, 0 for none */
     uint32_t held;  /* live: 1 + its entry in `held`, 0 for none */
+    uint64_t made;  /* live: number of its handle among all, ended ones too */
     bool dup;       /* a second handle: nobody's name for a state */
 } Slot;
 /* A slot is live when node is not 0. */
@@ -176,6 +177,7 @@ struct jot_Ctx {
     /* handles */
     Vec(Slot) slots;
     uint32_t free_slot, live_slots;
+    uint64_t handles;        /* made so far, ended ones too */
     Vec(uint32_t) scoped;    /* slots in order of creation, scopes are ranges of it */
     Vec(uint32_t) marks;     /* where each open scope begins in `scoped` */
     uint32_t lost_marks;     /* pushes that failed for want of memory: their pops do nothing */
@@ -184,6 +186,7 @@ struct jot_Ctx {
     Vec(Undo) undo;          /* what the assigned slots named before; jot_clear puts it back */
     Vec(Undo) held;          /* before the first assignment since jot_begin, for jot_rollback */
     bool begun;              /* since jot_begin, until jot_commit or jot_rollback */
+    uint64_t begins;         /* how often that was so */
     jot_RandomState begun_at; /* the generator then */
     uint64_t runs;           /* evaluations and calls of compiled functions that went well */
     Vec(Fetch) fetches;

@@ -80,6 +80,7 @@ slot_new(jot_Ctx *ctx, NodeId id, uint32_t depth)
     s->next = ctx->scoped.n;
     s->undo = 0;
     s->held = 0;
+    s->made = ++ctx->handles;
     s->dup = false;
     if (depth)
         ctx->scoped.v[ctx->scoped.n++] = slot;

@@ -37,6 +37,11 @@ jot_speculate(jot_Ctx *ctx, jot_SpecFn *fn, size_t nbytes, const jot_SpecHow *ho
     how = how ? how : &usual;
     if (!ctx || jot_error(ctx))
         return spec;
+    if (nbytes > PTRDIFF_MAX - sizeof(Spec)) {
+        spec.state = jot_raise(ctx, JOT_EMEM, "speculate: no memory for what *user was, %llu bytes",
+                               (unsigned long long)nbytes);
+        return spec;
+    }
     if (!fn || how->functions < 0 || how->answers < 0) {
         spec.state = jot_raise(ctx, JOT_EUSE, "speculate: %s", !fn ? "fn is NULL"
                                : "at least 0 functions and answers asked, fewer found");
@@ -66,7 +71,7 @@ jot_spec_free(jot_Spec spec)
 {
     Spec *s = spec.state.slot ? spec_of(spec, "spec_free") : NULL;
     if (s && s->running)
-        jot_raise(s->ctx, JOT_EUSE, "spec_free: called from within its own step");
+        jot_raise(s->ctx, JOT_EUSE, "spec_free: called from within its own call");
     else if (s)
         jot_spec_close(s);
 }
@@ -189,6 +194,9 @@ replay_none(Spec *s, const SpecNode *n, uint64_t key)
 {
     if (n == &s->root)
         jot_spec_say(s, "the first call");
+    else if (n->fresh >= SPEC_FRESH)
+        jot_spec_say(s, "%s of block %d + %l: imperative, since its answers are new too often",
+                     jot_spec_names[n->is.kind], (int)n->is.block, (int64_t)n->is.off);
     else if (n->is.kind == SPEC_INT || n->is.kind == SPEC_CHOOSE || n->is.kind == SPEC_ITEM_INT)
         jot_spec_say(s, "%s of block %d + %l has a new answer, %l", jot_spec_names[n->is.kind],
                      (int)n->is.block, (int64_t)n->is.off, (int64_t)key);
@@ -285,31 +293,41 @@ call_either(Spec *s)
     return true;
 }
 
+/* For jot_spec_why; one that is off goes on saying why it is. */
+static bool
+call_failed(Spec *s)
+{
+    return !s->off && jot_spec_say(s, "it failed: %s", jot_error(s->ctx) ? jot_message(s->ctx)
+                                   : "the step returned false");
+}
+
 bool
 jot_spec_call(jot_Spec spec, void *user)
 {
     Spec *s = spec_of(spec, "spec_call");
     if (!s || jot_error(s->ctx))
-        return false;
+        return s && call_failed(s);
     if (s->running || (!user && s->nbytes)) {
-        jot_raise(s->ctx, JOT_EUSE, "spec_call: %s", s->running ? "called from within its own step"
+        jot_raise(s->ctx, JOT_EUSE, "spec_call: %s", s->running ? "called from within its own call"
                                                                  : "user is NULL");
-        return false;
+        return call_failed(s);
     }
     if (!jot_begin(s->ctx))
-        return false;
+        return call_failed(s);
     s->running = true;
     s->user = user;
     s->clock++;
     if (!s->off)
         s->why[0] = 0;
     bool ok = call_either(s);
-    if (!ok)
+    if (!ok) {
         jot_rollback(s->ctx);
+        call_failed(s);
+    }
     jot_spec_bound(s);
-    s->running = false;
     s->stats.calls += ok;
     for (uint32_t k = 0; k < s->afters.n && ok; k++)
         ((jot_AfterFn *const *)s->afters.v)[k](user);
+    s->running = false;
     return ok;
 }

@@ -347,7 +347,7 @@ static bool
 host_evaluate(jot_Host *h, SpecNode *n, jot_Vars outputs)
 {
     Spec *s = h->s;
-    SpecList vars = {{0}, NULL, 0, 0};
+    SpecList vars = {{0}, NULL, 0, 0, 0};
     const SpecInput *in = s->inputs.v;
     jot_Func f = {0};
     bool ok = true, make = n && n->hashed && n->visits >= 1 << 2 * n->drops && !jot_func_ok(n->f);
@@ -480,23 +480,20 @@ host_wrote(const Spec *s)
 
 /* What no call of functions would do: this way is not for them. */
 static void
-host_rule(Spec *s, SpecNode *end, size_t wrote, int64_t handles)
+host_rule(Spec *s, SpecNode *end, size_t wrote)
 {
+    uint32_t made, ended;
+    jot_capture_handles(s->ctx, &s->host.capture, &made, &ended);
     if (wrote < s->nbytes)
         jot_spec_say(s, "the step wrote to *user + %l: jot_host_put and jot_host_after do that",
                      (int64_t)wrote);
-    else if (handles > 0)
-        jot_spec_say(s, "%l handles outlive the call", handles);
+    else if (made > s->made || ended > s->ended)
+        jot_spec_say(s, "%d handles outlive the call, %d from before were freed",
+                     (int)(made - s->made), (int)(ended - s->ended));
     else
         return;
     jot_spec_drop(s, end);
     end->visits = 0;
-}
-
-static int64_t
-host_handles(const Spec *s)
-{
-    return (int64_t)jot_stats(s->ctx).live_slots - s->rooms;
 }
 
 /* All that was put is evaluated, and is there. */
@@ -506,7 +503,7 @@ host_end(jot_Host *h)
     Spec *s = h->s;
     SpecAsk is = {.kind = SPEC_END};
     SpecNode *n = host_ask(h, &is);
-    SpecList vars = {{0}, NULL, 0, 0};
+    SpecList vars = {{0}, NULL, 0, 0, 0};
     const SpecOutput *out = s->outputs.v;
     bool ok = !host_fails(h);
     for (uint32_t k = 0; k < s->outputs.n && ok; k++) {
@@ -537,12 +534,22 @@ host_free(Spec *s)
             jot_free(out[k].var);
 }
 
+/* What the call began waits for its end yet. */
+static bool
+host_begun(const Spec *s, uint64_t begun)
+{
+    bool ok = jot_stats(s->ctx).begun == begun;
+    if (!ok)
+        jot_raise(s->ctx, JOT_EUSE, "spec_call: the step called jot_commit or jot_rollback, what "
+                  "it did is no more all or nothing");
+    return ok;
+}
+
 JOT_FN bool
 jot_host_run(Spec *s)
 {
     jot_Host *h = &s->host;
-    int64_t handles = host_handles(s);
-    uint64_t key;
+    uint64_t begun = jot_stats(s->ctx).begun, key;
     s->blocks.n = s->inputs.n = s->outputs.n = s->afters.n = 0;
     h->s = s;
     h->at = s->off ? NULL : &s->root;
@@ -553,7 +560,9 @@ jot_host_run(Spec *s)
         return false;
     jot_push(s->ctx);
     jot_capture_begin(s->ctx, &h->capture);
-    bool ok = s->fn(h, s->user) && !host_fails(h) && host_end(h);
+    s->run++;
+    s->made = s->ended = 0;
+    bool ok = s->fn(h, s->user) && !host_fails(h) && host_begun(s, begun) && host_end(h);
     size_t wrote = host_wrote(s);
     const SpecOutput *out = s->outputs.v;
     for (uint32_t k = 0; k < s->outputs.n && ok; k++)
@@ -561,6 +570,6 @@ jot_host_run(Spec *s)
     host_free(s);
     jot_pop(s->ctx);
     if (ok && h->at)
-        host_rule(s, h->at, wrote, host_handles(s) - handles);
+        host_rule(s, h->at, wrote);
     return ok;
 }

@@ -15,7 +15,7 @@
 #endif
 
 enum { SPEC_CHUNK = 64, SPEC_FUNCTIONS = 256, SPEC_ANSWERS = 16384, SPEC_STRIKES = 3,
-       SPEC_WASTED = 16, SPEC_DROPS = 6, SPEC_WHY = 400 };
+       SPEC_WASTED = 16, SPEC_FRESH = 256, SPEC_DROPS = 6, SPEC_WHY = 400 };
 
 typedef enum {
     SPEC_ROOT, SPEC_INT, SPEC_FLOAT, SPEC_NUMBER, SPEC_POINTER, SPEC_ARRAY, SPEC_VAR, SPEC_CHOOSE,
@@ -43,13 +43,14 @@ struct SpecNode {
     int visits, strikes;       /* runs of the step that came here with one hash; with another */
     int drops;                 /* for want of room; each makes it wait four times as long again */
     int wasted;                /* TEST, ITEM: calls of its function that were rolled back, lately */
+    int fresh;                 /* answers that were new, less those that were met again, lately */
     uint64_t hash;             /* TEST, ITEM, END: of the evaluation */
     uint64_t draws;            /* END: of the whole way */
     jot_Func f;
 };
 
-/* n of some size; grown by another parameter's bytes. */
-typedef struct { jot_Var bytes; void *v; uint32_t n, cap; } SpecList;
+/* n of some size; grown by another parameter's bytes. run: of the step, that made these. */
+typedef struct { jot_Var bytes; void *v; uint32_t n, cap; uint64_t run; } SpecList;
 
 typedef struct { char *p; uint64_t nbytes; } SpecBlock;
 /* An input of functions: elements of the host's, or, with at NULL, a value that was asked for. var:
@@ -81,7 +82,8 @@ struct Spec {
     jot_SpecStats stats;
     SpecNode root, *unused;
     SpecChunk *chunks;
-    uint32_t rooms;            /* parameters that all this lies in */
+    uint64_t run;              /* number of the last run of the step; since its beginning: */
+    uint32_t made, ended;      /* parameters for all this that are new, and that are no more */
     uint64_t clock;
     bool running;
     bool off;                  /* the step does not keep the rule: it always runs */
@@ -102,7 +104,7 @@ JOT_FN void jot_spec_empty(Spec *s, SpecList *list);
 JOT_FN bool jot_spec_say(Spec *s, const char *format, ...);
 /* The question that follows an answer; NULL: none yet. */
 JOT_FN SpecNode *jot_spec_child(SpecNode *at, uint64_t key);
-/* A new one; NULL: refused. */
+/* A new one; NULL: refused, or the answers are new too often for any to be worth its place. */
 JOT_FN SpecNode *jot_spec_grow(Spec *s, SpecNode *at, uint64_t key, const SpecAsk *is);
 JOT_FN void jot_spec_prune(Spec *s, SpecNode *at); /* all that follows it, functions too */
 JOT_FN void jot_spec_drop(Spec *s, SpecNode *at);  /* its function */

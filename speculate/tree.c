@@ -21,17 +21,20 @@ tree_room(Spec *s, size_t nbytes, jot_Var *bytes)
     *bytes = jot_param(s->ctx, JOT_U8, JOT_SHAPE((int64_t)nbytes), NULL);
     void *p = (void *)(uintptr_t)jot_data(*bytes);
     if (p)
-        s->rooms++;
+        s->made++;
     else
         jot_free(*bytes);
     return p;
 }
 
 static void
-tree_room_free(Spec *s, jot_Var bytes)
+tree_list_free(Spec *s, SpecList *list)
 {
-    jot_free(bytes);
-    s->rooms--;
+    jot_free(list->bytes);
+    if (list->run == s->run)
+        s->made--;
+    else
+        s->ended++;
 }
 
 JOT_FN void *
@@ -46,7 +49,8 @@ jot_spec_add(Spec *s, SpecList *list, size_t nbytes)
         for (size_t k = 0; k < list->n * nbytes; k++)
             v[k] = from[k];
         if (from)
-            tree_room_free(s, list->bytes);
+            tree_list_free(s, list);
+        list->run = s->run;
         list->bytes = bytes;
         list->v = v;
         list->cap = cap;
@@ -61,7 +65,7 @@ JOT_FN void
 jot_spec_empty(Spec *s, SpecList *list)
 {
     if (list->v)
-        tree_room_free(s, list->bytes);
+        tree_list_free(s, list);
     list->v = NULL;
     list->n = list->cap = 0;
 }
@@ -140,6 +144,7 @@ jot_spec_child(SpecNode *at, uint64_t key)
         *link = c->next; /* the next time it is the first */
         c->next = at->child;
         at->child = c;
+        at->fresh -= at->fresh > 0;
         return c;
     }
     return NULL;
@@ -166,8 +171,9 @@ JOT_FN SpecNode *
 jot_spec_grow(Spec *s, SpecNode *at, uint64_t key, const SpecAsk *is)
 {
     static const SpecNode none;
-    if (!s->unused && !tree_more(s))
+    if (at->fresh >= SPEC_FRESH || (!s->unused && !tree_more(s)))
         return NULL;
+    at->fresh++;
     SpecNode *n = s->unused;
     s->unused = n->next;
     *n = none;
@@ -263,7 +269,7 @@ jot_spec_close(Spec *s)
         jot_spec_empty(s, lists[k]);
     for (SpecChunk *c = s->chunks, *next; c; c = next) {
         next = c->next;
-        tree_room_free(s, c->bytes);
+        jot_free(c->bytes);
     }
     jot_free(s->bytes);
 }

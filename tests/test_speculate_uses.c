@@ -329,6 +329,8 @@ no_fetch(void *user, const jot_Tensor *value)
     (void)user, (void)value;
 }
 
+static jot_Var held[2]; /* by `fail` */
+
 /* Each breaks it in one way, chosen by `nested`, and must be right all the same. */
 static bool
 breaking(jot_Host *h, void *user)
@@ -362,6 +364,11 @@ breaking(jot_Host *h, void *user)
         jot_assign(kept, jot_add(kept, y));
         y = jot_mul(y, kept);
         break;
+    case 11: /* one from before for a new one */
+        if (jot_ok(held[w->fail]))
+            jot_free(held[w->fail]);
+        held[w->fail] = jot_keep(jot_exp(y));
+        break;
     default: break;
     }
     jot_assign(w->m, jot_clamp(y, -9, 9));
@@ -374,10 +381,11 @@ rule(const char *backend)
     static const char *const why[] = {
         "another graph or literal", "another graph or literal", "another graph or literal",
         "another question", "something ran", "wrote to *user", "outlive", "from before", "outlive",
-        "a fetch", "ends with it"
+        "a fetch", "ends with it", "1 from before were freed"
     };
 
-    for (int k = 0; k < 11; k++) {
+    memset(held, 0, sizeof held);
+    for (int k = 0; k < 12; k++) {
         jot_Ctx *c[2] = {open_on(backend, NULL), open_on(backend, NULL)};
         jot_Spec s, plain;
         Work w[2];
@@ -385,6 +393,7 @@ rule(const char *backend)
         for (int i = 0; i < 2; i++) {
             work_open(c[i], &w[i]);
             w[i].nested = k;
+            w[i].fail = i;
         }
         s = jot_speculate(c[0], breaking, sizeof *w, NULL);
         for (untold = 0; untold < 8; untold++) {
@@ -402,6 +411,46 @@ rule(const char *backend)
     }
 }
 
+/* What a handle from before names is read by it: an array, or what was evaluated (nested), may be
+ * set or assigned between the calls. */
+static jot_Var outside;
+
+static bool
+reading(jot_Host *h, void *user)
+{
+    Work *w = user;
+
+    return jot_host_put(h, jot_add(w->m, outside), &w->loss, sizeof w->loss);
+}
+
+static void
+arrays(const char *backend)
+{
+    static const float five = 5;
+
+    for (int k = 0; k < 4; k++) {
+        jot_Ctx *c = open_on(backend, NULL);
+        jot_Spec s;
+        Work w;
+
+        work_open(c, &w);
+        outside = k & 1 ? jot_offset(w.m, 1) : jot_array(c, JOT_F32, JOT_SHAPE(), rows);
+        CHECK(jot_run(c, JOT_VARS(outside)), "%s", jot_message(c));
+        s = jot_speculate(c, reading, sizeof w, NULL);
+        for (int call = 0; call < 6; call++) {
+            if (call == 4 && k & 2)
+                jot_set(outside, &five, sizeof five);
+            else if (call == 4)
+                jot_assign(outside, jot_offset(outside, 7));
+            CHECK(jot_spec_call(s, &w) && w.loss == value(outside), "way %d, call %d: %g, %g: %s",
+                  k, call, w.loss, value(outside), jot_spec_why(s));
+        }
+        CHECK(jot_spec_stats(s).replays == 4, "way %d: %d replays: %s", k,
+              (int)jot_spec_stats(s).replays, jot_spec_why(s));
+        jot_close(c);
+    }
+}
+
 /* ---- nested, freed, foreign ------------------------------------------------------------------ */
 
 static bool
@@ -410,6 +459,42 @@ inner(jot_Host *h, void *user)
     Work *w = user;
 
     return jot_host_put(h, w->m, &w->loss, sizeof w->loss);
+}
+
+/* Its own step is neither called nor freed by what it has called after it. */
+static void
+again(void *user)
+{
+    Work *w = user;
+
+    w->calls += jot_spec_call(w->self, user);
+    fails(w->m.ctx, false, JOT_EUSE, "spec_call: called from within its own call");
+    jot_spec_free(w->self);
+    fails(w->m.ctx, false, JOT_EUSE, "spec_free: called from within its own call");
+    w->calls += 10;
+}
+
+static bool
+with_after(jot_Host *h, void *user)
+{
+    return jot_host_after(h, again) && jot_host_after(h, counted) && inner(h, user);
+}
+
+static void
+afters(const char *backend)
+{
+    jot_Ctx *c = open_on(backend, NULL);
+    Work w;
+
+    work_open(c, &w);
+    w.self = jot_speculate(c, with_after, sizeof w, NULL);
+    for (int k = 1; k < 6; k++)
+        CHECK(jot_spec_call(w.self, &w) && w.calls == 11 * k, "call %d: %d: %s", k, (int)w.calls,
+              jot_message(c));
+    CHECK(jot_spec_stats(w.self).replays == 3, "%d replays", (int)jot_spec_stats(w.self).replays);
+    jot_spec_free(w.self);
+    CHECK(!jot_spec_ok(w.self) && !jot_error(c), "%s", jot_message(c));
+    jot_close(c);
 }
 
 static bool
@@ -436,6 +521,12 @@ outer(jot_Host *h, void *user)
         jot_host_choose(h, NULL);
     if (w->nested == 9)
         jot_host_after(h, NULL);
+    if (w->nested == 10 || w->nested == 12)
+        jot_commit(jot_host_ctx(h));
+    if (w->nested == 11)
+        jot_rollback(jot_host_ctx(h));
+    if (w->nested == 12)
+        jot_begin(jot_host_ctx(h));
     return to == NULL;
 }
 
@@ -443,9 +534,9 @@ static void
 handles(const char *backend)
 {
     static const char *const text[] = {
-        "from within its own step", "another jot_begin", "from within its own step",
+        "from within its own call", "another jot_begin", "from within its own call",
         "an address elsewhere", "bool to u64", "an address elsewhere", "3 elements", "fn is NULL",
-        "fn is NULL"
+        "fn is NULL", "all or nothing", "all or nothing", "all or nothing"
     };
     jot_Ctx *c = open_on(backend, NULL), *d = open_on(backend, NULL);
     jot_Spec empty = {{0}, NULL}, s;
@@ -456,10 +547,17 @@ handles(const char *backend)
     work_open(d, &v);
     s = w.self = jot_speculate(c, outer, sizeof w, NULL);
     w.other = jot_speculate(c, inner, sizeof w, NULL);
-    for (w.nested = 1; w.nested < 10; w.nested++)
+    for (w.nested = 1; w.nested < 13; w.nested++) {
         fails(c, jot_spec_call(s, &w), w.nested == 5 ? JOT_EDTYPE : w.nested == 7 ? JOT_ESHAPE
                                                                                   : JOT_EUSE,
               text[w.nested - 1]);
+        CHECK(strstr(jot_spec_why(s), text[w.nested - 1]), "why: %s", jot_spec_why(s));
+    }
+    w.nested = 0;
+    fails(c, jot_spec_ok(jot_speculate(c, outer, SIZE_MAX - 8, NULL)), JOT_EMEM, "no memory for");
+    CHECK(!jot_spec_call(w.other, NULL) && strstr(jot_spec_why(w.other), "user is NULL"), "%s",
+          jot_spec_why(w.other));
+    jot_clear(c);
     CHECK(jot_spec_call(w.other, &w) && jot_spec_call(w.other, &w) && jot_spec_call(w.other, &w)
           && jot_spec_stats(w.other).replays == 1, "%s", jot_message(c));
     v.other = jot_speculate(d, inner, sizeof v, NULL); /* side by side with another's */
@@ -561,6 +659,45 @@ looking(jot_Host *h, void *user)
 }
 
 /* A function whose answer is always another is called in vain some times, and then no more. */
+/* A value that is always new: the tree stops growing, and what it knows goes on being known. */
+static bool
+clocked(jot_Host *h, void *user)
+{
+    Work *w = user;
+    double by = jot_host_float(h, JOT_F32, &w->bound);
+
+    return jot_host_put(h, jot_offset(w->m, by), &w->loss, sizeof w->loss);
+}
+
+static void
+always_new(const char *backend)
+{
+    enum { CALLS = 600 };
+    jot_Ctx *c = open_on(backend, NULL);
+    uint32_t answers = 0;
+    jot_Spec s;
+    Work w;
+
+    work_open(c, &w);
+    s = jot_speculate(c, clocked, sizeof w, NULL);
+    for (int k = 0; k < CALLS; k++) {
+        w.bound = (float)k;
+        CHECK(jot_spec_call(s, &w) && w.loss == w.bound, "call %d: %g: %s", k, w.loss,
+              jot_message(c));
+        answers = k == CALLS / 2 ? jot_spec_stats(s).answers : answers;
+    }
+    CHECK(answers > 256 && jot_spec_stats(s).answers == answers, "%u answers, %u", answers,
+          jot_spec_stats(s).answers);
+    CHECK(strstr(jot_spec_why(s), "new too often"), "%s", jot_spec_why(s));
+    for (int k = 0; k < 3; k++) {
+        w.bound = 7;
+        CHECK(jot_spec_call(s, &w) && w.loss == 7, "%s", jot_message(c));
+    }
+    CHECK(jot_spec_stats(s).replays > 0 && !*jot_spec_why(s), "%d replays, %s",
+          (int)jot_spec_stats(s).replays, jot_spec_why(s));
+    jot_close(c);
+}
+
 static void
 in_vain(const char *backend)
 {
@@ -739,10 +876,13 @@ main(int argc, char **argv)
         captures(backends[b]);
         failures(backends[b]);
         rule(backends[b]);
+        arrays(backends[b]);
+        afters(backends[b]);
         handles(backends[b]);
         freed(backends[b]);
         bounds(backends[b]);
         in_vain(backends[b]);
+        always_new(backends[b]);
         programs(backends[b], b ? 6 : 30, 1);
         memory(backends[b], b ? 37 : 7);
     }

@@ -4,7 +4,8 @@
  *     an input                           what the caller brings
  *     a state that a handle names        its elements then
  *     ... or named at jot_begin          what it had there
- *     an array, what was evaluated       the same elements
+ *     what a handle from before names    its elements then: it may be assigned, too
+ *     an array of this run               the same elements
  *     another value of the past          nobody has it: refused
  *
  * Nothing is hidden, as jot_compile does it: the plan is that of the evaluation itself, and so are
@@ -38,12 +39,38 @@ capture_input(const NodeList *in, NodeId id)
     return k;
 }
 
+/* The handle that named it at jot_begin; 0: none. */
+static uint32_t
+capture_held(const jot_Ctx *ctx, NodeId id)
+{
+    uint32_t k;
+
+    for (k = 0; k < ctx->held.n; k++)
+        if (ctx->held.v[k].old == id && ctx->slots.v[ctx->held.v[k].slot].gen == ctx->held.v[k].gen)
+            return ctx->held.v[k].slot;
+    return 0;
+}
+
+JOT_FN uint32_t
+jot_func_names(jot_Ctx *ctx, NodeId id, const jot_Capture *c, bool *begun)
+{
+    const Node *n = jot_node(ctx, id);
+    bool state = n->flags & NODE_STATE, before = c && n->born < c->nodes;
+    uint32_t slot = state || before ? jot_func_slot(ctx, id) : 0;
+
+    if (slot && !state && c->depth && ctx->slots.v[slot].depth >= c->depth)
+        slot = 0; /* the run's own */
+    *begun = c && !slot;
+    return *begun ? capture_held(ctx, id) : slot;
+}
+
 /* One that has elements, or is computed from nothing. */
 static bool
 capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
 {
     const Node *n = jot_node(ctx, id);
     uint32_t k = capture_input(in, id), slot;
+    bool begun;
 
     if (n->kind == NODE_RANDOM && !n->data) {
         c->hash = jot_hash_u64(c->hash, (n->stream >> 40) - c->random.k);
@@ -56,11 +83,9 @@ capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
         c->hash = jot_hash_u64(c->hash, k);
         return true;
     }
-    if (n->kind == NODE_LEAF && n->flags & NODE_STATE) {
-        slot = jot_func_slot(ctx, id);
-        c->hash = jot_hash_u64(c->hash, slot);
-        slot = slot ? slot : jot_func_held(ctx, id);
-        c->hash = jot_hash_u64(c->hash, slot);
+    slot = jot_func_names(ctx, id, c, &begun);
+    if (slot || (n->kind == NODE_LEAF && n->flags & NODE_STATE)) {
+        c->hash = jot_hash_u64(jot_hash_u64(c->hash, slot), begun);
         return slot || jot_fail(ctx, JOT_EUSE, "a value is read that %s had between two "
                                 "assignments", capture_name(n));
     }
@@ -75,17 +100,6 @@ capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
         return false;
     c->hash = jot_hash(c->hash, n->data->p, n->data->nbytes);
     return true;
-}
-
-JOT_FN uint32_t
-jot_func_held(jot_Ctx *ctx, NodeId id)
-{
-    uint32_t k;
-
-    for (k = 0; k < ctx->held.n; k++)
-        if (ctx->held.v[k].old == id && ctx->slots.v[ctx->held.v[k].slot].gen == ctx->held.v[k].gen)
-            return ctx->held.v[k].slot;
-    return 0;
 }
 
 /* Is it what an assignment gave its variable? (The entries are what is not named now.) */
@@ -215,7 +229,24 @@ jot_capture_begin(jot_Ctx *ctx, jot_Capture *c)
     c->random = jot_random_state(ctx);
     c->nodes = ctx->born + 1;
     c->runs = ctx->runs;
+    c->handles = ctx->handles;
+    c->live = ctx->live_slots;
     c->depth = ctx->marks.n;
+}
+
+void
+jot_capture_handles(const jot_Ctx *ctx, const jot_Capture *c, uint32_t *made, uint32_t *ended)
+{
+    uint32_t i;
+
+    *made = 0;
+    *ended = c->live;
+    for (i = 1; ctx && i < ctx->slots.n; i++) {
+        const Slot *slot = &ctx->slots.v[i];
+
+        *made += slot->node && slot->made > c->handles;
+        *ended -= slot->node && slot->made <= c->handles;
+    }
 }
 
 /* The function, or why there is none; the context has no failure of it. */

@@ -99,9 +99,11 @@ JOT_FN bool jot_func_captures(const Func *f, const Selection *s, const NodeList 
                               const NodeList *in, jot_Capture *capture);
 /* The graph as the function keeps it: its roots have a reference. False: memory was refused. */
 JOT_FN bool jot_func_hold(jot_Ctx *ctx, Selection *s);
-/* The handle that names a state: of several, the one that lives longest; 0: none. */
+/* The handle that names a node: of several, the one that lives longest; 0: none. */
 JOT_FN uint32_t jot_func_slot(jot_Ctx *ctx, NodeId id);
-JOT_FN uint32_t jot_func_held(jot_Ctx *ctx, NodeId id); /* ... that named it at jot_begin */
+/* The handle by which a call reads what has elements: of a state; in a capture also of an array, or
+ * of what was evaluated, from before it: begun: the one that named it at jot_begin. 0: none. */
+JOT_FN uint32_t jot_func_names(jot_Ctx *ctx, NodeId id, const jot_Capture *c, bool *begun);
 JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */

@@ -252,13 +252,8 @@ make_leaf(FuncMake *m, NodeId id, uint32_t *number)
     leaf.node = id;
     leaf.dtype = (jot_DType)n->dtype;
     leaf.input = make_input(m, id);
-    leaf.kind = leaf.input < m->in.n ? LEAF_INPUT
-              : n->flags & NODE_STATE && (leaf.slot = jot_func_slot(ctx, id)) != 0 ? LEAF_STATE
-                                                                               : LEAF_CONST;
-    if (leaf.kind == LEAF_CONST && m->capture && (leaf.slot = jot_func_held(ctx, id)) != 0) {
-        leaf.kind = LEAF_STATE;
-        leaf.begun = true;
-    }
+    leaf.slot = leaf.input < m->in.n ? 0 : jot_func_names(ctx, id, m->capture, &leaf.begun);
+    leaf.kind = leaf.input < m->in.n ? LEAF_INPUT : leaf.slot ? LEAF_STATE : LEAF_CONST;
     leaf.gen = ctx->slots.v[leaf.slot].gen;
     if (leaf.kind == LEAF_CONST) {
         leaf.view = *n->data;
