@@ -488,7 +488,8 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * Within jot_begin it may read what variables were then, too, as its calls do.
  * False: the evaluation failed. f is poison, and why says why, where the evaluation cannot be a
  * function: it reads another value from before an assignment that has run, an expression or draw
- * from before the beginning, something that was evaluated otherwise since; or a parameter begins in
+ * from before the beginning, an array that several handles name, something that was evaluated
+ * otherwise since; or a parameter begins in
  * it; or it is what jot_compile refuses. */
 typedef struct {
     jot_RandomState random;   /* at the beginning, as are the next five */

@@ -430,7 +430,7 @@ arrays(const char *backend)
 
     for (int k = 0; k < 4; k++) {
         jot_Ctx *c = open_on(backend, NULL);
-        jot_Spec s;
+        jot_Spec s, s2;
         Work w;
 
         work_open(c, &w);
@@ -445,6 +445,14 @@ arrays(const char *backend)
             CHECK(jot_spec_call(s, &w) && w.loss == value(outside), "way %d, call %d: %g, %g: %s",
                   k, call, w.loss, value(outside), jot_spec_why(s));
         }
+        jot_free(outside);
+        outside = jot_offset(w.m, 3);
+        CHECK(jot_run(c, JOT_VARS(outside)), "%s", jot_message(c));
+        outside = k & 1 ? jot_reshape(outside, JOT_SHAPE()) : jot_dup(outside); /* two of them */
+        s2 = jot_speculate(c, reading, sizeof w, NULL);
+        for (int call = 0; call < 3; call++)
+            CHECK(jot_spec_call(s2, &w), "%s", jot_message(c));
+        CHECK(strstr(jot_spec_why(s2), "several handles"), "%s", jot_spec_why(s2));
         CHECK(jot_spec_stats(s).replays == 4, "way %d: %d replays: %s", k,
               (int)jot_spec_stats(s).replays, jot_spec_why(s));
         jot_close(c);

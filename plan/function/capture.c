@@ -64,6 +64,21 @@ jot_func_names(jot_Ctx *ctx, NodeId id, const jot_Capture *c, bool *begun)
     return *begun ? capture_held(ctx, id) : slot;
 }
 
+/* Do others name it, too, so that no call can tell which one was read? slot: the one it is read by,
+ * or 0. Second handles that the run made go with it. */
+static bool
+capture_shared(const jot_Ctx *ctx, NodeId id, const jot_Capture *c, uint32_t slot, bool begun)
+{
+    uint32_t i, names = slot && begun;
+
+    for (i = 1; i < ctx->slots.n; i++) {
+        const Slot *s = &ctx->slots.v[i];
+
+        names += s->node == id && (s->made <= c->handles || (slot && !s->dup));
+    }
+    return names > (slot != 0);
+}
+
 /* One that has elements, or is computed from nothing. */
 static bool
 capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
@@ -84,6 +99,8 @@ capture_leaf(jot_Ctx *ctx, NodeId id, const NodeList *in, jot_Capture *c)
         return true;
     }
     slot = jot_func_names(ctx, id, c, &begun);
+    if (!(n->flags & NODE_STATE) && n->born < c->nodes && capture_shared(ctx, id, c, slot, begun))
+        return jot_fail(ctx, JOT_EUSE, "%s is read, which several handles name", capture_name(n));
     if (slot || (n->kind == NODE_LEAF && n->flags & NODE_STATE)) {
         c->hash = jot_hash_u64(jot_hash_u64(c->hash, slot), begun);
         return slot || jot_fail(ctx, JOT_EUSE, "a value is read that %s had between two "
