@@ -489,8 +489,7 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * False: the evaluation failed. f is poison, and why says why, where the evaluation cannot be a
  * function: it reads another value from before an assignment that has run, an expression or draw
  * from before the beginning, an array that several handles name, something that was evaluated
- * otherwise since; or a parameter begins in
- * it; or it is what jot_compile refuses. */
+ * otherwise since; or a parameter begins in it; or it is what jot_compile refuses. */
 typedef struct {
     jot_RandomState random;   /* at the beginning, as are the next five */
     uint64_t nodes, runs;     /* so many were made, and were run */
