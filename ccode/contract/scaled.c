@@ -241,61 +241,20 @@ jot_scaled_wish(const Kernel *k, const Scaled *s, const Target *target, uint32_t
 
 /* ---- words ---- */
 
-/* The layout of the same memory in words: its last part is of so many bytes, or more. */
-static bool
-scaled_layout(const Layout *from, int dim, int64_t *ext, Layout *to)
-{
-    LayoutPart part[LAYOUT_PARTS];
-    int n = 0;
-
-    if (from->n < 1 || from->part[from->n - 1].dim != dim || from->stride[from->n - 1] != 1 ||
-        from->size[from->n - 1] % SCALED_PARTS)
-        return false;
-    for (int d = 0; d < from->rank; d++) {
-        ext[d] = from->ext[d] / (d == dim ? SCALED_PARTS : 1);
-        if (from->halo_lo[d] || from->halo_hi[d])
-            return false;
-    }
-    for (int i = 0; i < from->n; i++) {
-        bool of = from->part[i].dim == dim, last = i == from->n - 1;
-        if (last && from->size[i] == SCALED_PARTS && n && ext[dim] > 1)
-            continue;
-        part[n] = from->part[i];
-        part[n++].step = of && !last ? from->part[i].step / SCALED_PARTS : from->part[i].step;
-        if (of && !last && from->part[i].step % SCALED_PARTS)
-            return false;
-    }
-    return jot_layout_make(to, from->rank, ext, n, part, NULL, NULL);
-}
-
-/* The buffer as one of words; false: it is none, or was no memory. */
-static bool
-scaled_buffer(Kernel *k, uint32_t buf, int dim)
-{
-    KBuf *b = &k->bufs.v[buf];
-    int64_t *ext = jot_arena_array(&k->arena, int64_t, (size_t)b->rank);
-    Layout words;
-
-    if (!ext || b->role != BUF_INPUT || b->placed || b->over ||
-        !scaled_layout(b->layout, dim, ext, &words))
-        return false;
-    b->dtype = JOT_U32;
-    b->bytes = true;
-    b->ext = ext;
-    jot_kernel_layout(k, buf, &words);
-    return true;
-}
-
 /* A load in words: at the same place, whose axis counts these. */
 static uint32_t
 scaled_load(Kernel *k, const Scaled *s, const Value *load)
 {
     int dim = scaled_word_dim(k, load, s->inner);
     Ix ix[JOT_MAX_RANK], part = jot_ix_const(k->ix, SCALED_PARTS);
+    Layout words;
     Respace r;
 
-    if (load->ncond || dim < 0 ||
-        (k->bufs.v[load->buf].dtype != JOT_U32 && !scaled_buffer(k, load->buf, dim)))
+    if (load->ncond || dim < 0)
+        return 0;
+    if (k->bufs.v[load->buf].dtype != JOT_U32
+        && !(jot_words_layout(k, load->buf, dim, SCALED_PARTS, &words)
+             && jot_words_buffer(k, load->buf, &words)))
         return 0;
     jot_respace_open(&r, k);
     r.ext[s->inner] /= SCALED_PARTS;

@@ -127,6 +127,32 @@ words_layout(const Layout *l, int dim, int parts, Layout *to)
     return jot_layout_make(to, l->rank, ext, m, part, l->halo_lo, l->halo_hi);
 }
 
+JOT_FN bool
+jot_words_layout(const Kernel *k, uint32_t buf, int dim, int parts, Layout *to)
+{
+    const KBuf *b = &k->bufs.v[buf];
+    bool data = b->role == BUF_INPUT && !b->placed && !b->may_alias && b->ext[dim] % parts == 0;
+    for (uint32_t i = 0; data && i < k->slots.n; i++)
+        data = k->slots.v[i] != buf;
+    return data && words_layout(b->layout, dim, parts, to);
+}
+
+JOT_FN bool
+jot_words_buffer(Kernel *k, uint32_t buf, Layout *layout)
+{
+    KBuf *b = &k->bufs.v[buf];
+    int64_t *ext = jot_arena_array(&k->arena, int64_t, (size_t)b->rank);
+    if (!ext)
+        return false;
+    memcpy(ext, layout->ext, (size_t)b->rank * sizeof *ext);
+    layout->halo_value.u = (uint8_t)b->layout->halo_value.u * 0x01010101u;
+    b->dtype = JOT_U32;
+    b->bytes = true;
+    b->ext = ext;
+    jot_kernel_layout(k, buf, layout);
+    return true;
+}
+
 /* Nobody else reads the buffer. */
 static bool
 words_alone(const Kernel *k, uint32_t load)
@@ -137,12 +163,8 @@ words_alone(const Kernel *k, uint32_t load)
         jot_kernel_used(k, used);
     for (uint32_t i = 1; alone && i < k->values.n; i++)
         alone = i == load || !used[i] || k->values.v[i].op != VAL_LOAD || k->values.v[i].buf != buf;
-    for (uint32_t i = 0; alone && i < k->stores.n; i++)
-        alone = k->stores.v[i].buf != buf;
-    for (uint32_t i = 0; alone && i < k->slots.n; i++)
-        alone = k->slots.v[i] != buf;
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
-    return alone && !k->bufs.v[buf].placed && !k->bufs.v[buf].may_alias;
+    return alone;
 }
 
 /* Words are in memory as they are asked for, in this layout of them. */
@@ -150,10 +172,9 @@ static bool
 words_lie(const Kernel *k, const ContractWords *w, uint32_t load, Layout *to)
 {
     const Value *v = &k->values.v[load];
-    const KBuf *buf = &k->bufs.v[v->buf];
     int dim = words_dim(k, v, w->axis);
-    return w->bytes && dim >= 0 && buf->ext[dim] % w->parts == 0 && words_alone(k, load)
-        && words_layout(buf->layout, dim, w->parts, to);
+    return w->bytes && dim >= 0 && words_alone(k, load)
+        && jot_words_layout(k, v->buf, dim, w->parts, to);
 }
 
 /* The buffer becomes one of words, read at the axis, which counts these. */
@@ -161,20 +182,12 @@ static uint32_t
 words_read(Kernel *k, uint32_t load, Layout *layout)
 {
     const Value v = k->values.v[load];
-    KBuf *buf = &k->bufs.v[v.buf];
-    int64_t *ext = jot_arena_array(&k->arena, int64_t, (size_t)buf->rank);
     Ix ix[JOT_MAX_RANK + 64];
     jot_Scalar outside;
-    if (!ext)
+    if (!jot_words_buffer(k, v.buf, layout))
         return 0;
     memcpy(ix, k->ixs.v + v.at, (size_t)(v.nidx + v.ncond) * sizeof *ix);
-    memcpy(ext, layout->ext, (size_t)buf->rank * sizeof *ext);
-    layout->halo_value.u = (uint8_t)buf->layout->halo_value.u * 0x01010101u;
     outside.u = (uint8_t)v.c.u * 0x01010101u;
-    buf->dtype = JOT_U32;
-    buf->bytes = true;
-    buf->ext = ext;
-    jot_kernel_layout(k, v.buf, layout);
     return jot_v_load(k, v.buf, ix, v.ncond, ix + v.nidx, outside);
 }
 

@@ -203,23 +203,13 @@ form_results(const Flow *f, const FlowForm *form, int body, FormResult *out)
 static bool
 form_copy(jot_Ctx *ctx, const NodeList *list, NodeId *to)
 {
-    NodeId input[UINT8_MAX];
     uint32_t at;
-    int k;
 
     for (at = 0; at < list->n; at++) {
-        const Node *n = jot_node(ctx, list->v[at]);
-        NodeSpec spec = jot_node_spec(n);
+        NodeId id = list->v[at];
 
-        to[at] = list->v[at];
-        if (n->kind == NODE_LEAF)
-            continue;
-        for (k = 0; k < n->ninputs; k++)
-            input[k] = to[jot_node(ctx, n->input[k])->at];
-        spec.input = input;
-        spec.also = 0;
-        spec.unshared = true;
-        if (!(to[at] = jot_node_make(ctx, &spec)))
+        to[at] = jot_node(ctx, id)->kind == NODE_LEAF ? id : jot_node_apart(ctx, id, to);
+        if (!to[at])
             return false;
     }
     return true;

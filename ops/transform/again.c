@@ -20,8 +20,8 @@ jot_node_spec(const Node *n)
     return s;
 }
 
-JOT_FN NodeId
-jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
+static NodeId
+again_of(jot_Ctx *ctx, NodeId id, const NodeId *to, bool apart)
 {
     const Node *n = jot_node(ctx, id);
     NodeSpec spec = jot_node_spec(n);
@@ -31,8 +31,21 @@ jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
     for (k = 0; k < n->ninputs; k++)
         input[k] = to[jot_node(ctx, n->input[k])->at];
     spec.input = input;
-    spec.also = n->also ? to[jot_node(ctx, n->also)->at] : 0;
+    spec.also = n->also && !apart ? to[jot_node(ctx, n->also)->at] : 0;
+    spec.unshared = apart;
     return jot_node_make(ctx, &spec);
+}
+
+JOT_FN NodeId
+jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
+{
+    return again_of(ctx, id, to, false);
+}
+
+JOT_FN NodeId
+jot_node_apart(jot_Ctx *ctx, NodeId id, const NodeId *to)
+{
+    return again_of(ctx, id, to, true);
 }
 
 JOT_FN bool

@@ -8,6 +8,8 @@
 /* The node of the description of `id` whose inputs, and what it stands beside, are what `to` has at
  * their places in the last walk. 0: memory was refused. */
 JOT_FN NodeId jot_node_again(jot_Ctx *ctx, NodeId id, const NodeId *to);
+/* ... as a node of its own, which stands beside nothing. */
+JOT_FN NodeId jot_node_apart(jot_Ctx *ctx, NodeId id, const NodeId *to);
 
 /* ---- gradients of one's own (ops/transform/custom.c) --------------------------------------- */
 

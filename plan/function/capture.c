@@ -13,6 +13,7 @@
  *
  * Read before: plan/function/make.c. After: speculate/host.c. */
 #include "plan/function/function.h"
+#include "ops/transform/transform.h"
 
 static const char *
 capture_name(const Node *n)
@@ -188,23 +189,6 @@ jot_func_captures(const Func *f, const Selection *s, const NodeList *value, cons
 
 /* ---- the graph that is kept ---------------------------------------------------------------- */
 
-/* A node again, on others of its list; to: by position. */
-static NodeId
-hold_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
-{
-    const Node *n = jot_node(ctx, id);
-    NodeSpec spec = jot_node_spec(n);
-    NodeId input[UINT8_MAX];
-    int k;
-
-    for (k = 0; k < n->ninputs; k++)
-        input[k] = to[jot_node(ctx, n->input[k])->at];
-    spec.input = input;
-    spec.also = 0;
-    spec.unshared = true;
-    return jot_node_make(ctx, &spec);
-}
-
 /* The pending state of an assignment becomes a leaf when it has run: in a graph that is kept
  * another node stands for it, and others for what was computed from it. */
 JOT_FN bool
@@ -221,7 +205,7 @@ jot_func_hold(jot_Ctx *ctx, Selection *s)
 
         for (k = 0; !n->data && k < n->ninputs; k++)
             other |= to[jot_node(ctx, n->input[k])->at] != n->input[k];
-        to[i] = other && !n->data ? hold_again(ctx, s->list.v[i], to) : s->list.v[i];
+        to[i] = other && !n->data ? jot_node_apart(ctx, s->list.v[i], to) : s->list.v[i];
         ok = to[i] != 0;
     }
     for (i = 0; ok && i < s->roots.n; i++) {
