@@ -78,6 +78,8 @@ JOT_FN bool jot_save_graph(Saving *s, jot_Vars inputs, jot_Vars outputs);
 JOT_FN void jot_save_end(Saving *s);
 /* "text", as JSON has it. */
 JOT_FN bool jot_save_string(Saving *s, const char *text);
+/* , "word": value, if it is not the usual one */
+JOT_FN void jot_save_number(Saving *s, const char *word, int64_t value, int64_t usual);
 JOT_FN bool jot_save_map(Saving *s, const Node *n);  /* , "index": [...], "where": [...] */
 JOT_FN bool jot_save_code(Saving *s, const Node *n); /* , "code": {...} */
 JOT_FN bool jot_save_flow(Saving *s, const Node *n); /* , "flow": {...} */

@@ -23,8 +23,8 @@ savecode_text(Saving *s, const char *word, const char *text)
     return jot_save_string(s, text);
 }
 
-static void
-savecode_number(Saving *s, const char *word, int64_t value, int64_t usual)
+JOT_FN void
+jot_save_number(Saving *s, const char *word, int64_t value, int64_t usual)
 {
     if (value != usual)
         jot_text_f(&s->json, ", \"%s\": %lld", word, (long long)value);
@@ -39,9 +39,9 @@ savecode_arg(Saving *s, const CodeArg *a)
     for (k = 0; k < a->rank; k++)
         jot_text_f(&s->json, k ? ", %lld" : "%lld", (long long)a->ext[k]);
     jot_text_f(&s->json, "]");
-    savecode_number(s, "shared", a->shared, 0);
-    savecode_number(s, "grad_parallel", a->grad_parallel, 0);
-    savecode_number(s, "grad_dim", a->grad_dim, 0);
+    jot_save_number(s, "shared", a->shared, 0);
+    jot_save_number(s, "grad_parallel", a->grad_parallel, 0);
+    jot_save_number(s, "grad_dim", a->grad_dim, 0);
     if (!savecode_text(s, "name", a->name) || !savecode_text(s, "grad", a->grad)
         || !savecode_text(s, "opencl_grad", a->device_grad[CODE_OPENCL])
         || !savecode_text(s, "cuda_grad", a->device_grad[CODE_CUDA]))
@@ -93,9 +93,9 @@ jot_save_code(Saving *s, const Node *n)
     }
     if (!savecode_scalars(s, c))
         return false;
-    savecode_number(s, "gradient", c->gradient, 0);
-    savecode_number(s, "parallel", c->parallel, 0);
-    savecode_number(s, "parallel_dim", c->parallel_dim, 0);
+    jot_save_number(s, "gradient", c->gradient, 0);
+    jot_save_number(s, "parallel", c->parallel, 0);
+    jot_save_number(s, "parallel_dim", c->parallel_dim, 0);
     for (k = 0; k < c->lead; k++)
         jot_text_f(&s->json, k ? ", %lld" : ", \"examples\": [%lld", (long long)c->lead_ext[k]);
     jot_text_f(&s->json, c->lead ? "]" : "");

@@ -14,13 +14,6 @@
 #include "ops/flow/flow.h"
 
 static void
-saveflow_count(Saving *s, const char *word, int64_t value, int64_t usual)
-{
-    if (value != usual)
-        jot_text_f(&s->json, ", \"%s\": %lld", word, (long long)value);
-}
-
-static void
 saveflow_head(Saving *s, const CodeSpec *c)
 {
     const Flow *f = c->flow;
@@ -28,13 +21,13 @@ saveflow_head(Saving *s, const CodeSpec *c)
     int k;
 
     jot_text_f(&s->json, ", \"flow\": {\"kind\": \"%s\"", c->name);
-    saveflow_count(s, "trips", f->most, INT64_MAX);
-    saveflow_count(s, "carries", f->carries, 0);
-    saveflow_count(s, "stacked", f->stacked, 0);
-    saveflow_count(s, "saved", f->saved, 0);
-    saveflow_count(s, "counter", f->counter, 0);
-    saveflow_count(s, "counted", f->counted, 0);
-    saveflow_count(s, "reverse", f->reverse, 0);
+    jot_save_number(s, "trips", f->most, INT64_MAX);
+    jot_save_number(s, "carries", f->carries, 0);
+    jot_save_number(s, "stacked", f->stacked, 0);
+    jot_save_number(s, "saved", f->saved, 0);
+    jot_save_number(s, "counter", f->counter, 0);
+    jot_save_number(s, "counted", f->counted, 0);
+    jot_save_number(s, "reverse", f->reverse, 0);
     for (k = 0; k < c->inputs; k++)
         if (flow_bit(f->sliced, k)) {
             jot_text_f(&s->json, any ? ", %d" : ", \"sliced\": [%d", k);

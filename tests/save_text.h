@@ -3,6 +3,7 @@
 #ifndef JOT_TEST_SAVE_TEXT_H
 #define JOT_TEST_SAVE_TEXT_H
 #include "save/save.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 
 /* The text of a graph, in malloc's memory; NULL: the context has the reason. */
@@ -71,6 +72,28 @@ text_graph(jot_Ctx *c, const char *text, TextGraph *g)
     jot_load_end(&l);
     jot_pop(c);
     return ok;
+}
+
+/* The file is loaded with each allocation refused in turn, until it is loaded: nothing is left. */
+static inline void
+load_refused(jot_Ctx *c, Heap *heap, const char *path)
+{
+    jot_Saved g;
+    int loaded = 0;
+
+    for (long k = 1; k < 4000 && !loaded; k++) {
+        uint32_t slots = jot_stats(c).live_slots, nodes = jot_stats(c).live_nodes;
+
+        heap->countdown = k;
+        loaded = jot_load(c, path, 0, &g);
+        heap->countdown = 0;
+        CHECK(loaded || jot_error(c) == JOT_EMEM, "allocation %ld: %s", k, jot_message(c));
+        jot_clear(c);
+        CHECK(loaded || (jot_stats(c).live_slots == slots && jot_stats(c).live_nodes == nodes),
+              "allocation %ld leaves %u handles, %u nodes", k, jot_stats(c).live_slots - slots,
+              jot_stats(c).live_nodes - nodes);
+    }
+    CHECK(loaded, "never");
 }
 
 #endif

@@ -126,9 +126,9 @@ JOT_FN bool jot_contract_again(Kernel *k, Contract *c, uint32_t product, uint32_
 JOT_FN uint32_t jot_contract_where(Kernel *k, uint32_t value, Ix cond);
 /* By an instruction that contracts several terms at once, where one fits; false: no memory. */
 JOT_FN bool jot_contract_words(ContractMake *m);
-/* The layout of an input of bytes as words of `parts` of them along dim, which are neighbours in its
- * memory; false: they are none, or the kernel has it for something else. It becomes one of words:
- * whoever reads it reads these. */
+/* The layout of an input of bytes as words of `parts` of them along dim, neighbours in its memory;
+ * false: they are none, or the kernel has it for something else. It becomes one of words: whoever
+ * reads it reads these. */
 JOT_FN bool jot_words_layout(const Kernel *k, uint32_t buf, int dim, int parts, Layout *to);
 JOT_FN bool jot_words_buffer(Kernel *k, uint32_t buf, Layout *layout);
 /* By the processor's matrix unit (ccode/contract/matrix_tiles.c): does it fit; plan and stages. */

@@ -109,7 +109,7 @@ export_pool(Export *e, const Node *n, Value *v)
     jot_DType d = (jot_DType)n->dtype, work = export_work(d);
     Windows s = {.ext = jot_node(e->ctx, n->input[0])->ext};
     Terms t[JOT_MAX_RANK];
-    int64_t pads[2 * WINDOWS], to[EXPORT_RANK];
+    int64_t pads[2 * WINDOWS];
     int axis[EXPORT_RANK], r;
     Factor f;
     Array a;
@@ -124,11 +124,6 @@ export_pool(Export *e, const Node *n, Value *v)
     for (int k = 0; k < s.n; k++)
         a.ext[2 + k] = s.w[k].npos;
     a = export_array(a.name, a.rank, a.ext);
-    for (int k = 0; k < s.n; k++)
-        if (s.w[k].pos >= 0)
-            axis[r++] = s.w[k].pos;
-    for (int k = 0; k < r; k++)
-        to[k] = s.ext[axis[k]];
-    *v = export_put(e, n, export_reshape(e, a, r, to), axis);
+    *v = export_window_put(e, n, &s, a, axis, r);
     return true;
 }

@@ -134,6 +134,19 @@ export_window_image(Export *e, Array x, const Windows *s, int64_t *pads)
     return export_slice(e, x, start, n, step);
 }
 
+Value
+export_window_put(Export *e, const Node *n, const Windows *s, Array a, int *axis, int r)
+{
+    int64_t to[EXPORT_RANK];
+
+    for (int k = 0; k < s->n; k++)
+        if (s->w[k].pos >= 0)
+            axis[r++] = s->w[k].pos;
+    for (int k = 0; k < r; k++)
+        to[k] = s->ext[axis[k]];
+    return export_put(e, n, export_reshape(e, a, r, to), axis);
+}
+
 bool
 export_window_fits(const Windows *s, Array x)
 {
@@ -314,12 +327,7 @@ conv_forward(Export *e, const Node *n, const Factor *x, const Factor *w, Value *
     r = labels(axis, s.batch);
     r += labels(axis + r, s.group);
     r += labels(axis + r, s.out);
-    for (int k = 0; k < s.n; k++)
-        if (s.w[k].pos >= 0)
-            axis[r++] = s.w[k].pos;
-    for (int k = 0; k < r; k++)
-        to[k] = s.ext[axis[k]];
-    *v = export_put(e, n, export_reshape(e, a, r, to), axis);
+    *v = export_window_put(e, n, &s, a, axis, r);
     return true;
 }
 

@@ -29,4 +29,6 @@ Array export_window_order(Export *e, Array x, const Terms *t, const Windows *s, 
 Array export_window_image(Export *e, Array x, const Windows *s, int64_t *pads);
 bool export_window_fits(const Windows *s, Array x);
 void export_window_attributes(Export *e, OnnxNode *node, const Windows *s, const int64_t *pads);
+/* a, whose dimensions are r axes and then those of windows, as what n is; axis has room for all. */
+Value export_window_put(Export *e, const Node *n, const Windows *s, Array a, int *axis, int r);
 #endif
