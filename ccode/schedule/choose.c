@@ -8,7 +8,6 @@
  *     j:128 r j:1l              sums over r: a panel of columns, its sums in an array
  *     j:512 r j:32 j:1l         sums over j and sums over r: blocks of columns, rows in pieces
  *     r j:1l p:1u q:1u          windows along j: their terms side by side (ccode/schedule/taps.c)
- *     c:8 j:1l c:1u p:1u q:1u   ... of several rows, which share the places where they are read
  *     i:64 j:16 i j             a tile, where one access has its neighbours along i and one along j
  *     i:32 k i j                the same where j is short
  *     i j k:1u                  planes into pixels of k channels, or back; around all else k would
@@ -24,7 +23,6 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/schedule/price.c. After: ccode/schedule/make.c. */
-#include "ccode/ir/access.h"
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/price.h"
 #include "target/choice.h"
@@ -34,7 +32,6 @@ enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
 enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
 enum { WIDTH_LEAST = 4 }; /* lanes of a short row, or of a row's sums */
 enum { NEAR_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
-enum { TAPS_ROWS = 8, TAPS_MOST = 32 }; /* rows whose windows stand side by side; and their terms */
 
 typedef struct {
     const Kernel *k;
@@ -196,22 +193,19 @@ try_near(Chooser *c, int inner)
         }
 }
 
-/* Windows along the innermost axis, all terms and classes side by side in its loop; `rows` of
- * another axis, if there is one. */
+/* Windows along the innermost axis, all terms and classes side by side in its loop. */
 static void
-put_taps(Chooser *c, int inner, int row, int64_t rows)
+try_taps(Chooser *c, int inner)
 {
-    uint64_t inside = c->taps | c->rests | bit(inner) | (row < 0 ? 0 : bit(row));
+    uint64_t inside = c->taps | c->rests | bit(inner);
 
+    if (!c->taps || (c->taps & bit(inner)))
+        return;
     put_axes(c, ~c->reduced, inside);
     put_axes(c, c->reduced, inside);
-    if (row >= 0 && rows < c->k->axes.v[row].ext)
-        put(c, row, rows, LOOP_SERIAL);
     if (c->reduced & bit(inner))
         put(c, inner, c->width, LOOP_SERIAL);
     put_inner(c, inner, LOOP_LANES);
-    if (row >= 0)
-        put(c, row, 1, LOOP_UNROLL);
     for (int i = 0; i < c->norder; i++)
         if (c->rests & bit(c->order[i]))
             put(c, c->order[i], 1, LOOP_UNROLL);
@@ -219,37 +213,6 @@ put_taps(Chooser *c, int inner, int row, int64_t rows)
         if (c->taps & bit(c->order[i]))
             put(c, c->order[i], 1, LOOP_UNROLL);
     try_list(c);
-}
-
-/* Do rows of the axis have something in common that is read along the inner one? */
-static bool
-have_common(const Chooser *c, int row, int inner)
-{
-    for (uint32_t i = 1; i < c->k->values.n; i++) {
-        const Value *v = &c->k->values.v[i];
-        if (v->op == VAL_LOAD && (v->free & (bit(row) | bit(inner))) == bit(inner))
-            return true;
-    }
-    return false;
-}
-
-static void
-try_taps(Chooser *c, int inner)
-{
-    double terms = jot_kernel_points(c->k, c->taps);
-
-    if (!c->taps || (c->taps & bit(inner)))
-        return;
-    put_taps(c, inner, -1, 1);
-    for (int i = 0; i < c->norder && !c->lines; i++)
-        for (int64_t rows = TAPS_ROWS; rows > 1; rows /= 2) {
-            int row = c->order[i];
-            int64_t ext = c->k->axes.v[row].ext;
-
-            if (!((c->reduced | c->rests) & bit(row)) && beside(c, row, inner) && ext % rows == 0
-                && (double)rows * terms <= TAPS_MOST && have_common(c, row, inner))
-                put_taps(c, inner, row, rows);
-        }
 }
 
 /* Sums over the innermost axis in lanes. What others that keep it sum over stands outside, with
