@@ -153,6 +153,31 @@ captures(const char *backend)
     jot_close(c);
 }
 
+/* What a variable was at jot_begin is read by its slot; where another variable has that by now, it
+ * is not. */
+static void
+gone(const char *backend)
+{
+    static const float four[] = {1, 2, 3, 4};
+    jot_Ctx *c = open_on(backend, NULL);
+    jot_Var x = jot_param(c, JOT_F32, JOT_SHAPE(4), four), old, y, other;
+    jot_Capture how;
+    jot_Func f;
+
+    CHECK(jot_run(c, JOT_VARS(x)) && jot_begin(c), "%s", jot_message(c));
+    old = jot_dup(x);
+    CHECK(jot_assign(x, jot_offset(x, 10)) && jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
+    jot_capture_begin(c, &how);
+    y = jot_scale(old, 2);
+    jot_free(x);
+    other = jot_param(c, JOT_F32, JOT_SHAPE(1), four);
+    CHECK(other.slot == x.slot, "the next variable has another slot: this tests nothing");
+    CHECK(jot_capture(c, JOT_NONE_VARS, JOT_VARS(y), &how, &f) && !jot_func_ok(f)
+          && strstr(how.why, "between two"), "%s, %s", how.why, jot_message(c));
+    jot_rollback(c);
+    jot_close(c);
+}
+
 /* ---- a step and what it must leave as it was ------------------------------------------------- */
 
 typedef struct {
@@ -882,6 +907,7 @@ main(int argc, char **argv)
             continue;
         transactions(backends[b]);
         captures(backends[b]);
+        gone(backends[b]);
         failures(backends[b]);
         rule(backends[b]);
         arrays(backends[b]);

@@ -267,21 +267,21 @@ fallen(const char *backend)
     static const jot_DType types[] = {JOT_BF16, JOT_F16};
     jot_Var at, table, g, sum;
 
+    if (jot_error(c))
+        SKIP("%s: %s", backend, jot_message(c));
     for (int k = 0; k < 2 && !jot_error(c); k++) {
         at = jot_cast(jot_mod(jot_iota(c, JOT_I32, JOT_SHAPE(ROWS), 0),
                               jot_full(c, JOT_I32, JOT_SHAPE(ROWS), 3)), JOT_I32);
         at = jot_stop_fuse(jot_mul(at, at)); /* 0, 1, 4 */
         table = jot_param_of(jot_ones(c, types[k], JOT_SHAPE(5, 2)));
         sum = jot_sum(jot_cast(jot_take(table, at, 0), JOT_F32), JOT_ALL_DIMS);
-        if (!jot_grad(sum, JOT_VARS(table), &g))
-            break;
+        jot_grad(sum, JOT_VARS(table), &g);
         const float *v = jot_data_f32(jot_cast(g, JOT_F32));
+        CHECK(v, "%s, %s: %s", backend, jot_dtype_name(types[k]), jot_message(c));
         for (int i = 0; v && i < 10; i++)
             CHECK(v[i] == (i / 2 == 2 || i / 2 == 3 ? 0 : ROWS / 3), "%s, %s: row %d is %g", backend,
                   jot_dtype_name(types[k]), i / 2, (double)v[i]);
     }
-    if (jot_error(c))
-        SKIP("%s: %s", backend, jot_message(c));
     jot_close(c);
 }
 

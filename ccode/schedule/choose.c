@@ -23,6 +23,7 @@
  *   keeps     the kernel's values; adds scratch buffers
  *
  * Read before: ccode/schedule/price.c. After: ccode/schedule/make.c. */
+#include "ccode/ir/access.h"
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/price.h"
 #include "target/choice.h"
