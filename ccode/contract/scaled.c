@@ -144,12 +144,10 @@ scaled_axes(const Kernel *k, Scaled *s)
 JOT_FN bool
 jot_scaled_find(const Kernel *k, Scaled *s)
 {
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    bool *used = jot_kernel_used_new(k), ok = used != NULL;
     int sums = 0;
 
     memset(s, 0, sizeof *s);
-    if (ok)
-        jot_kernel_used(k, used);
     for (uint32_t i = 1; ok && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         if (!used[i] || v->op != VAL_REDUCE)
@@ -338,10 +336,8 @@ scaled_dot(Kernel *k, Scaled *s, int i)
 static bool
 scaled_done(const Kernel *k, const Scaled *s, const Target *target)
 {
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), ok = used != NULL;
+    bool *used = jot_kernel_used_new(k), ok = used != NULL;
 
-    if (ok)
-        jot_kernel_used(k, used);
     for (uint32_t i = 1; ok && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         bool tangled = false;

@@ -158,9 +158,7 @@ static bool
 words_alone(const Kernel *k, uint32_t load)
 {
     uint32_t buf = k->values.v[load].buf;
-    bool *used = jot_mem_new(k->mem, k->values.n, sizeof *used), alone = used != NULL;
-    if (used)
-        jot_kernel_used(k, used);
+    bool *used = jot_kernel_used_new(k), alone = used != NULL;
     for (uint32_t i = 1; alone && i < k->values.n; i++)
         alone = i == load || !used[i] || k->values.v[i].op != VAL_LOAD || k->values.v[i].buf != buf;
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
