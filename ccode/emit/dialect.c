@@ -368,8 +368,8 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
 }
 
 /* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
- * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m:
- * the mask, of lanes or (first) of n of them. */
+ * stores, for which a load of the whole has to wait. Integers of 32 bits and more pass as floats of their width.
+ * %m: the mask, of lanes or (first) of n of them. */
 typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
 static const MaskName mask_names[] = {
     { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
@@ -384,6 +384,18 @@ static const MaskName mask_names[] = {
       "maskstoreps((word *)p, %m, (word)v)" },
     { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
       "maskstorepd((word *)p, %m, (word)v)" },
+    { 16, 64, "__AVX512BW__", "loaddquhi512_mask(p, (word){0}, %m)",
+      "storedquhi512_mask(p, (word)v, %m)" },
+    { 16, 32, "__AVX512BW__", "loaddquhi256_mask(p, (word){0}, %m)",
+      "storedquhi256_mask(p, (word)v, %m)" },
+    { 16, 16, "__AVX512BW__", "loaddquhi128_mask(p, (word){0}, %m)",
+      "storedquhi128_mask(p, (word)v, %m)" },
+    { 8, 64, "__AVX512BW__", "loaddquqi512_mask(p, (word){0}, %m)",
+      "storedquqi512_mask(p, (word)v, %m)" },
+    { 8, 32, "__AVX512BW__", "loaddquqi256_mask(p, (word){0}, %m)",
+      "storedquqi256_mask(p, (word)v, %m)" },
+    { 8, 16, "__AVX512BW__", "loaddquqi128_mask(p, (word){0}, %m)",
+      "storedquqi128_mask(p, (word)v, %m)" },
 };
 
 static const MaskName *
@@ -395,18 +407,27 @@ mask_find(const VectorName *v)
     return NULL;
 }
 
+/* Is the mask a bit for each lane? */
+static bool
+mask_is_bits(const VectorName *v)
+{
+    return v->bits < 32 || v->bits * v->lanes == 512;
+}
+
 /* first: of the first n lanes, else of those where m is -1 */
 static void
 put_mask_bits(Text *out, const VectorName *v, bool first)
 {
-    bool wide = v->bits * v->lanes == 512;
-    if (wide && first)
-        jot_text_f(out, "(%s)((1u << n) - 1)", v->lanes == 16 ? "unsigned short" : "unsigned char");
-    else if (wide)
-        jot_text_f(out, "__builtin_ia32_cvt%s2mask512((%s)m)", v->bits == 32 ? "d" : "q", "lane");
+    static const char letters[] = "bwdq";
+    int lanes = v->lanes, letter = v->bits == 8 ? 0 : v->bits == 16 ? 1 : v->bits == 32 ? 2 : 3;
+    if (mask_is_bits(v) && first)
+        jot_text_f(out, "(%s)((1u%s << n) - 1)", lanes > 32 ? "jot_u64" : lanes == 32 ? "unsigned"
+                   : lanes == 16 ? "unsigned short" : "unsigned char", lanes > 16 ? "ll" : "");
+    else if (mask_is_bits(v))
+        jot_text_f(out, "__builtin_ia32_cvt%c2mask%d((lane)m)", letters[letter], v->bits * lanes);
     else if (first) {
         jot_text_f(out, "(lane){0");
-        for (int i = 1; i < v->lanes; i++)
+        for (int i = 1; i < lanes; i++)
             jot_text_f(out, ", %d", i);
         jot_text_f(out, "} < n");
     } else
@@ -417,15 +438,19 @@ put_mask_bits(Text *out, const VectorName *v, bool first)
 JOT_FN bool
 jot_vector_mask_text(Text *out, const VectorName *v, char what)
 {
+    static const char *const integer[] = {"", "char", "short", "", "int", "", "", "", "long long"};
     const MaskName *m = mask_find(v);
     const char *call = !m ? "" : what == 'Q' ? m->store : m->load;
+    int nbytes = v->bits / 8;
     if (!m)
         return false;
-    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n", m->target,
-               v->bits == 64 ? "double" : "float", m->nbytes);
-    if (m->nbytes < 64 || what == 'O')
+    jot_text_f(out, nbytes < 4 ? "#if defined %s && defined __AVX512VL__\n" : "#ifdef %s\n",
+               m->target);
+    jot_text_f(out, "    typedef %s word __attribute__((vector_size(%d)));\n",
+               nbytes == 8 ? "double" : nbytes == 4 ? "float" : integer[nbytes], m->nbytes);
+    if (!mask_is_bits(v) || what == 'O')
         jot_text_f(out, "    typedef %s lane __attribute__((vector_size(%d)));\n",
-                   v->bits == 64 ? "long long" : "int", m->nbytes);
+                   integer[nbytes], m->nbytes);
     if (call == m->load)
         jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
     else

@@ -28,6 +28,10 @@ enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 /* as steps go: no division move
 #define CYCLES_FOLDED 20
 #define CYCLES_SUM 4
 #define SHARE_HIDDEN 0.1
+/* Operations of a vector of halves, which are computed in floats: loaded, stored. */
+#define WORK_WIDENED 2
+#define WORK_NARROWED 2
+#define WORK_ROUNDED 12 /* ... of bf16, for which few machines have an instruction */
 
 typedef struct {
     const Stage *st;
@@ -322,12 +326,32 @@ est_begins(const Est *t)
     return CYCLES_BEGIN * (t->vec >= 0 && !est_spelled(&t->st->loop[t->vec]) ? now : begins);
 }
 
+/* Operations that bring halves to floats and back. */
+static double
+est_converted(const Estimate *e, const Est *t)
+{
+    double all = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        const Touch *touch = &t->touch[i];
+        int dtype = e->s->k->bufs.v[touch->buf].dtype;
+
+        if (dtype == JOT_F16 || dtype == JOT_BF16)
+            all += est_times(t, touch->axes, false)
+                 * (!touch->store ? WORK_WIDENED : dtype == JOT_F16 ? WORK_NARROWED : WORK_ROUNDED);
+    }
+    return all;
+}
+
 static double
 est_cycles(const Estimate *e, const Est *t, double work)
 {
     double chain, sums = est_sums(e, t, &chain), ports = est_ports(e, t) / 2;
-    double most = work / 2 > ports ? work / 2 : ports, least = work / 2 + ports - most;
+    double most, least;
 
+    work += est_converted(e, t);
+    most = work / 2 > ports ? work / 2 : ports;
+    least = work / 2 + ports - most;
     return (most > chain ? most : chain) + SHARE_HIDDEN * least + sums + est_begins(t);
 }
 
@@ -393,11 +417,12 @@ est_fetched(const Estimate *e, int at, double cache, bool first)
         const Touch *touch = &t->touch[i];
         bool stays = keep && !(est_bit(&t->st->loop[around]) & touch->axes);
         double lines = jot_touch_lines(touch, t->inside[around], PRICE_LINE);
+        double most = est_times(t, touch->axes, true);
 
         for (int j = 0; j < around; j++)
             if (!stays || (est_bit(&t->st->loop[j]) & touch->axes))
                 lines *= t->steps[j];
-        all += est_there(e, at, i, keep) ? 0 : lines;
+        all += est_there(e, at, i, keep) ? 0 : lines < most ? lines : most;
     }
     return all;
 }
@@ -443,4 +468,15 @@ jot_sched_price(const Sched *s, const Target *target)
         seconds = est_seconds(&e);
     jot_mem_free(mem, e.est, (n + 1) * sizeof *e.est);
     return seconds;
+}
+
+JOT_FN double
+jot_sched_least(const Kernel *k, const Target *target)
+{
+    double lanes = target->vector_nbytes > 4 ? target->vector_nbytes / 4.0 : 1, cycles = 0;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_REDUCE)
+            cycles += jot_kernel_points(k, jot_value_axes(&k->values.v[i])) / lanes / 2;
+    return cycles / FIGURE_HZ;
 }
