@@ -32,6 +32,8 @@ enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 /* as steps go: no division move
 #define WORK_WIDENED 2
 #define WORK_NARROWED 2
 #define WORK_ROUNDED 12 /* ... of bf16, for which few machines have an instruction */
+#define WORK_LONG 3     /* a product of 64-bit integers */
+#define WORK_MASKED 2   /* a condition that moves from lane to lane */
 
 typedef struct {
     const Stage *st;
@@ -72,11 +74,31 @@ est_reduced(const Estimate *e, const Est *t)
     return sum ? jot_sched_axes(e->s, e->s->k->values.v[t->st->what].axes) : 0;
 }
 
+/* Elements of a vector: as many as of the widest that the stage computes. */
+static double
+est_width(const Estimate *e, const Est *t)
+{
+    const Kernel *k = e->s->k;
+    uint32_t root = jot_stage_value(e->s, t->st), n;
+    int widest = 4;
+    OperandWalk w;
+
+    for (jot_operands_open(&w, k, root); (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+
+        if (n != root && jot_stage_of(e->s, n) >= 0)
+            jot_operands_skip(&w);
+        if (v->op != VAL_INDEX && (int)jot_dtype_nbytes((jot_DType)v->dtype) > widest)
+            widest = (int)jot_dtype_nbytes((jot_DType)v->dtype);
+    }
+    return e->target->vector_nbytes / (double)widest;
+}
+
 /* Which loop goes in vectors: one that says so, else the innermost that nothing is summed over. */
 static void
 est_vectors(const Estimate *e, Est *t)
 {
-    double width = e->target->vector_nbytes / 4.0;
+    double width = est_width(e, t);
     int i = t->st->n - 1;
 
     t->vec = -1;
@@ -226,7 +248,27 @@ est_value(const Estimate *e, const Est *t, uint32_t n)
     double cost = v->op == VAL_EW || v->op == VAL_CALL || v->op == VAL_INDEX
                       ? jot_cost_value(COST_LOOP, v) : 0;
 
+    if (v->ew == EW_MUL && (v->dtype == JOT_I64 || v->dtype == JOT_U64))
+        cost = WORK_LONG;
+
     return cost == 0 ? 0 : cost * est_times(t, jot_sched_axes(e->s, v->free), false);
+}
+
+/* Operations of the load's conditions: those that bounds of the loop do not answer. */
+static double
+est_masked(const Estimate *e, const Est *t, const Value *load)
+{
+    const SLoop *l = t->vec >= 0 ? &t->st->loop[t->vec] : NULL;
+    double all = 0;
+
+    for (int i = 0; l && est_spelled(l) && i < load->ncond; i++) {
+        uint64_t axes = jot_sched_axes(e->s, jot_ix_axes(e->s->k->ix,
+                                                         e->s->k->ixs.v[load->at + load->nidx + i]));
+
+        if (axes & est_bit(l))
+            all += WORK_MASKED * est_times(t, axes, false);
+    }
+    return all;
 }
 
 /* Operations of the stage, and what it accesses. */
@@ -254,7 +296,9 @@ est_body(const Estimate *e, Est *t)
             jot_operands_skip(&w);
         } else if (v->op == VAL_LOAD) {
             est_access(e, t, v->buf, &k->ixs.v[v->at], false);
-        } else if (!(sum && s->fma && v->ew == EW_MUL && n == jot_v_arg(k, root, 0))) {
+            work += est_masked(e, t, v);
+        } else if (!(sum && s->fma && v->ew == EW_MUL && v->dtype >= JOT_F16
+                     && n == jot_v_arg(k, root, 0))) {
             work += est_value(e, t, n);
         }
     }
@@ -412,10 +456,12 @@ est_fetched(const Estimate *e, int at, double cache, bool first)
 
     while (keep < t->st->n && est_room(e, at, keep, first) > cache)
         keep++;
-    around = keep > 0 ? keep - 1 : 0;
+    if (keep == 0) /* all that the kernel touches: it is there from before */
+        return 0;
+    around = keep - 1;
     for (int i = 0; i < t->n; i++) {
         const Touch *touch = &t->touch[i];
-        bool stays = keep && !(est_bit(&t->st->loop[around]) & touch->axes);
+        bool stays = !(est_bit(&t->st->loop[around]) & touch->axes);
         double lines = jot_touch_lines(touch, t->inside[around], PRICE_LINE);
         double most = est_times(t, touch->axes, true);
 
