@@ -368,9 +368,12 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
 }
 
 /* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
- * stores, for which a load of the whole has to wait. Integers of 32 bits and more pass as floats of their width.
- * %m: the mask, of lanes or (first) of n of them. */
+ * stores, for which a load of the whole has to wait. Integers of 32 bits and more pass as floats of
+ * their width. %m: the mask, of lanes or (first) of n of them. */
 typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
+#define MASK_SMALL(bits, nbytes, type) \
+    { bits, nbytes, "__AVX512BW__", "loaddqu" type "_mask(p, (word){0}, %m)", \
+      "storedqu" type "_mask(p, (word)v, %m)" }
 static const MaskName mask_names[] = {
     { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
       "storeups512_mask((float *)p, (word)v, %m)" },
@@ -384,18 +387,8 @@ static const MaskName mask_names[] = {
       "maskstoreps((word *)p, %m, (word)v)" },
     { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
       "maskstorepd((word *)p, %m, (word)v)" },
-    { 16, 64, "__AVX512BW__", "loaddquhi512_mask(p, (word){0}, %m)",
-      "storedquhi512_mask(p, (word)v, %m)" },
-    { 16, 32, "__AVX512BW__", "loaddquhi256_mask(p, (word){0}, %m)",
-      "storedquhi256_mask(p, (word)v, %m)" },
-    { 16, 16, "__AVX512BW__", "loaddquhi128_mask(p, (word){0}, %m)",
-      "storedquhi128_mask(p, (word)v, %m)" },
-    { 8, 64, "__AVX512BW__", "loaddquqi512_mask(p, (word){0}, %m)",
-      "storedquqi512_mask(p, (word)v, %m)" },
-    { 8, 32, "__AVX512BW__", "loaddquqi256_mask(p, (word){0}, %m)",
-      "storedquqi256_mask(p, (word)v, %m)" },
-    { 8, 16, "__AVX512BW__", "loaddquqi128_mask(p, (word){0}, %m)",
-      "storedquqi128_mask(p, (word)v, %m)" },
+    MASK_SMALL(16, 64, "hi512"), MASK_SMALL(16, 32, "hi256"), MASK_SMALL(16, 16, "hi128"),
+    MASK_SMALL(8, 64, "qi512"), MASK_SMALL(8, 32, "qi256"), MASK_SMALL(8, 16, "qi128"),
 };
 
 static const MaskName *

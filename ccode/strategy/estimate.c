@@ -259,11 +259,12 @@ static double
 est_masked(const Estimate *e, const Est *t, const Value *load)
 {
     const SLoop *l = t->vec >= 0 ? &t->st->loop[t->vec] : NULL;
+    const Kernel *k = e->s->k;
+    const Ix *cond = &k->ixs.v[load->at + load->nidx];
     double all = 0;
 
     for (int i = 0; l && est_spelled(l) && i < load->ncond; i++) {
-        uint64_t axes = jot_sched_axes(e->s, jot_ix_axes(e->s->k->ix,
-                                                         e->s->k->ixs.v[load->at + load->nidx + i]));
+        uint64_t axes = jot_sched_axes(e->s, jot_ix_axes(k->ix, cond[i]));
 
         if (axes & est_bit(l))
             all += WORK_MASKED * est_times(t, axes, false);
