@@ -22,6 +22,7 @@ typedef struct {
     jot_Ctx *ctx;
     NodeList order;   /* all that y is made of */
     uint8_t *state;   /* per position */
+    uint8_t *within;  /* ... of a part within this one */
     NodeId *to;       /* ... what stands for it */
 } PartAgain;
 
@@ -37,16 +38,18 @@ part_open(PartAgain *p, jot_Ctx *ctx, int ny, const NodeId *y)
     if (!jot_graph_order(ctx, y, (uint32_t)ny, false, &p->order))
         return false;
     p->state = jot_mem_new(&ctx->mem, p->order.n, 1);
+    p->within = jot_mem_new(&ctx->mem, p->order.n, 1);
     p->to = jot_mem_new(&ctx->mem, p->order.n, sizeof *p->to);
     for (at = 0; p->to && at < p->order.n; at++)
         p->to[at] = p->order.v[at];
-    return (p->state && p->to) || jot_fail_memory(ctx, "checkpoint");
+    return (p->state && p->within && p->to) || jot_fail_memory(ctx, "checkpoint");
 }
 
 static void
 part_close(PartAgain *p)
 {
     jot_mem_free(&p->ctx->mem, p->state, p->state ? p->order.n : 0);
+    jot_mem_free(&p->ctx->mem, p->within, p->within ? p->order.n : 0);
     jot_mem_free(&p->ctx->mem, p->to, p->to ? p->order.n * sizeof *p->to : 0);
     jot_list_free(p->ctx, &p->order);
 }
@@ -58,9 +61,10 @@ part_is_source(const Node *n)
         || (n->kind == NODE_ALIAS && n->flags & NODE_STATE);
 }
 
-/* PartAgain comes what stands on x or on draws, and maps; and y needs it. */
+/* Of the first `end` nodes, what stands on x or on draws, and maps, come again. */
 static void
-part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
+part_scan(const PartAgain *p, uint8_t *state, uint32_t end, int ny, const NodeId *y, int nx,
+          const NodeId *x)
 {
     jot_Ctx *ctx = p->ctx;
     uint32_t at;
@@ -68,30 +72,86 @@ part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
 
     for (k = 0; k < nx; k++)
         if (jot_node(ctx, x[k])->mark == ctx->walk)
-            p->state[part_at(p, x[k])] |= PART_GIVEN | PART_STANDS;
-    for (at = 0; at < p->order.n; at++) {
+            state[part_at(p, x[k])] |= PART_GIVEN | PART_STANDS;
+    for (at = 0; at < end; at++) {
         const Node *n = jot_node(ctx, p->order.v[at]);
-        uint8_t *s = &p->state[at];
+        uint8_t *s = &state[at];
 
         for (k = 0; k < n->ninputs; k++)
-            *s |= p->state[part_at(p, n->input[k])] & PART_STANDS;
+            *s |= state[part_at(p, n->input[k])] & PART_STANDS;
         *s |= n->kind == NODE_RANDOM ? PART_STANDS : 0;
         if ((*s & PART_STANDS || n->kind == NODE_REINDEX) && !(*s & PART_GIVEN)
             && !part_is_source(n))
             *s |= PART_AGAIN;
     }
     for (k = 0; k < ny; k++)
-        p->state[part_at(p, y[k])] |= PART_NEEDED;
-    for (at = p->order.n; at-- > 0;) {
-        const Node *n = jot_node(ctx, p->order.v[at]);
+        state[part_at(p, y[k])] |= PART_NEEDED;
+}
 
-        if (!(p->state[at] & PART_AGAIN) || !(p->state[at] & PART_NEEDED))
-            continue;
-        for (k = 0; k < n->ninputs; k++)
-            p->state[part_at(p, n->input[k])] |= PART_NEEDED;
-        if (n->also && jot_node(ctx, n->also)->kind == NODE_CUSTOM)
-            p->state[part_at(p, n->also)] |= PART_NEEDED;
-    }
+/* Does the node come again, for y? Then y needs what it is made of. */
+static bool
+part_need(const PartAgain *p, uint8_t *state, uint32_t at)
+{
+    const Node *n = jot_node(p->ctx, p->order.v[at]);
+    int k;
+
+    if (!(state[at] & PART_AGAIN) || !(state[at] & PART_NEEDED))
+        return false;
+    for (k = 0; k < n->ninputs; k++)
+        state[part_at(p, n->input[k])] |= PART_NEEDED;
+    if (n->also && jot_node(p->ctx, n->also)->kind == NODE_CUSTOM)
+        state[part_at(p, n->also)] |= PART_NEEDED;
+    return true;
+}
+
+/* What a part within this one computes again comes again, too: its y stands on its x there. */
+static void
+part_within(PartAgain *p, uint32_t end)
+{
+    const Node *n = jot_node(p->ctx, p->order.v[end]);
+    uint32_t at;
+
+    if (n->kind != NODE_CUSTOM || !n->code->part)
+        return;
+    memset(p->within, 0, end);
+    part_scan(p, p->within, end, n->code->outputs, n->input + n->code->inputs,
+              (int)(uintptr_t)n->code->user, n->input);
+    for (at = end; at-- > 0;)
+        if (part_need(p, p->within, at) && !(p->state[at] & PART_GIVEN))
+            p->state[at] |= PART_AGAIN;
+}
+
+static void
+part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
+{
+    uint32_t at;
+
+    part_scan(p, p->state, p->order.n, ny, y, nx, x);
+    for (at = p->order.n; at-- > 0;)
+        if (part_need(p, p->state, at))
+            part_within(p, at);
+}
+
+JOT_FN bool
+jot_checkpoint_inside(jot_Ctx *ctx, NodeId custom, NodeList *out)
+{
+    const Node *n = jot_node(ctx, custom);
+    const NodeId *y = n->input + n->code->inputs;
+    int ny = n->code->outputs;
+    PartAgain p;
+    uint32_t at;
+    bool ok = part_open(&p, ctx, ny, y);
+
+    if (ok)
+        part_mark(&p, ny, y, (int)(uintptr_t)n->code->user, n->input);
+    for (at = 0; at < p.order.n && ok; at++)
+        if (p.state[at] & PART_AGAIN && p.state[at] & PART_NEEDED) {
+            ok = jot_vec_reserve(&ctx->mem, *out, 1) || jot_fail_memory(ctx, "checkpoint");
+            if (ok)
+                out->v[out->n++] = p.order.v[at];
+        }
+    part_close(&p);
+    return ok;
 }
 
 /* Does a gradient go to it: is it read, a float, and computed elsewhere? */
