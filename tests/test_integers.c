@@ -167,7 +167,8 @@ convolution(Draw *d, jot_Ctx *c, jot_DType tx, jot_DType tw, const char *what)
     free(want);
 }
 
-/* Of each pair a product and a convolution, or one of the two by turns; of a drawn schedule a third. */
+/* Of each pair a product and a convolution, or one of the two by turns; of a drawn schedule's pairs
+ * a third. */
 static void
 test_values(const char *backend, const char *target, const char *schedule, bool turns)
 {
