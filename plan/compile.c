@@ -452,6 +452,8 @@ jot_plan_compile(Make *m)
     m->plan->generic = begins && jot_tier_generic(ctx, m->plan);
     ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1)
       && (m->plan->early || jot_tier_settle(ctx, m->plan, false));
+    if (ok && begins)
+        jot_kept_write(ctx, m->plan, true);
     for (i = 0; ok && !m->plan->early && i < m->plan->steps.n; i++)
         if (m->plan->steps.v[i].quick.kernel)
             m->plan->steps.v[i].quick.kernel->met = true;

@@ -581,7 +581,8 @@ cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *u
 
 const Backend jot_backend_cc = {
     .name = "cc", .compilers = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
-    .compile = cc_compile, .unload = cc_unload, .recall = cc_recall /* core.c attaches a pool */
+    .compile = cc_compile, .unload = cc_unload, .recall = cc_recall, .kept = jot_cc_kept,
+    .keep = jot_cc_keep /* core.c attaches a pool */
 };
 
 #endif

@@ -82,6 +82,9 @@ JOT_FN void *jot_library_open(const char *const *names, size_t n);
 JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
 /* But not in a child of the process that opened it (ctx NULL: it is none). library may be NULL. */
 JOT_FN void jot_library_close(const jot_Ctx *ctx, void *library);
+/* The file that this library's own code was loaded from, and as which it is there: another build of
+ * it is another. False: not known. */
+JOT_FN bool jot_library_self(char *name, size_t nbytes);
 /* n of them to a struct of nothing else. The first name that is not there, or NULL. */
 JOT_FN const char *jot_library_functions(void *library, const char *const *names, size_t n,
                                          void *table);
