@@ -353,7 +353,7 @@ typedef struct {
     const BuildArgs *args;
     size_t shared_nbytes;
     PlanStep *step;
-    bool kept;             /* its text was on disk (plan/kept.c) */
+    bool kept;             /* its text was on disk (plan/tier/kept.c) */
 } KernelStep;
 
 /* Its text for a tier is what the step launches there. */

@@ -160,7 +160,7 @@ struct Plan {
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
     bool generic;          /* heavy, of texts met with other extents: these are compiled */
-    struct PlanKept *kept; /* plan/kept.c; NULL: nothing of it is, or no more */
+    struct PlanKept *kept; /* plan/tier/kept.c; NULL: nothing of it is, or no more */
 };
 
 /* What one run of a plan works on. `block`: temporaries and scratch, the context's. */
@@ -446,7 +446,7 @@ JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *
 JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *args,
                                 size_t *shared_nbytes);
 
-/* plan/kept.c: texts of kernels that are kept on disk by the words of their groups. */
+/* plan/tier/kept.c: texts of kernels that are kept on disk by the words of their groups. */
 /* Of the plan that is made: m->plan->kept, NULL where nothing is kept. */
 JOT_FN void jot_kept_open(Make *m);
 /* The step with these whole words, called with m->args, if it is kept and its function is on disk,
@@ -542,7 +542,7 @@ JOT_FN void jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call
 /* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
  * refused. */
 JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
-                               const Buffer *leaf);
+                               const Buffer *leaf, BufferShare *share);
 /* After a run: the copy that it made stays with the leaf's elements. */
 JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
 /* Instead, when it did not run: the memory goes. */

@@ -6,7 +6,7 @@
  * answer could show to be stale. So an entry is one of this very file: path, number, size, times of
  * change. Where the system does not tell, nothing is kept.
  *
- * Read before: backends/cpu/cc.h, plan/kept.c. After: backends/cpu/cache.c. */
+ * Read before: backends/cpu/cc.h, plan/tier/kept.c. After: backends/cpu/cache.c. */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L
 #endif

@@ -1,4 +1,4 @@
-/* plan/kept.c - texts of kernels kept on disk by the words of their groups, so that a process that
+/* plan/tier/kept.c - texts of kernels kept on disk by the words of their groups, so that a process that
  * finds its kernels compiled prints none of them.
  *
  *     group -> whole words -> in the plan's file? --yes--> text, launch, arguments by number
