@@ -312,6 +312,7 @@ typedef struct {
 /* A mark, never called: the function of what a device launches, of branches and of loops. */
 JOT_FN KernelFn jot_plan_no_fn;
 typedef struct { PlanModule *module; Text text; } PlanUnit;
+typedef struct { uint64_t hash; uint32_t unit; } PlanUnitName;
 typedef struct {
     jot_Ctx *ctx;
     const Selection *s;
@@ -338,6 +339,7 @@ typedef struct {
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
     Vec(PlanUnit) units;   /* found on disk */
+    Vec(PlanUnitName) unit_names; /* kernels in them */
     PlanKernels held;      /* with a reference until the plan is made: what was measured */
     Text dump;
 } Make;

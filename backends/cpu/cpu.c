@@ -151,11 +151,11 @@ cpu_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *
 }
 
 static bool
-cpu_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out)
+cpu_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out, size_t *at)
 {
     CpuState *cpu = backend->state;
 
-    return cpu->has_best && cpu->best.kept(&cpu->best, ctx, key, of, out);
+    return cpu->has_best && cpu->best.kept(&cpu->best, ctx, key, of, out, at);
 }
 
 static void

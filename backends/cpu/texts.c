@@ -37,19 +37,20 @@ texts_bytes(const Text *t)
 }
 
 JOT_FN bool
-jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out)
+jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out, size_t *at)
 {
     CcState *cc = backend->state;
     Text all = {0};
-    Bytes found;
+    Bytes entry, found;
     char why[CC_WHY];
     bool ok = cc->cache.fd >= 0 && (cc->key.n || jot_cc_identify(ctx, cc, false, why, sizeof why))
            && texts_key(ctx, cc, key, &all);
 
-    if (ok && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &found)) {
-        out->s = found.p;
-        out->n = found.n;
-        out->cap = found.n + 1;
+    if (ok && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &entry, &found)) {
+        out->s = entry.p;
+        out->n = entry.n;
+        out->cap = entry.n + 1;
+        *at = (size_t)(found.p - entry.p);
     }
     jot_text_free(&all);
     return ok;

@@ -137,11 +137,14 @@ JOT_FN void jot_cache_close(Cache *cache);
 /* The name of an entry, its file's. */
 enum { CACHE_NAME = 40 };
 JOT_FN void jot_cache_name(Bytes key, Bytes text, char name[CACHE_NAME]);
-/* The entry of a name, if it is one of this key: text and object. */
-JOT_FN bool jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *text,
+/* The entry of a name, if it is one of this key: its text, a copy with a 0 behind, and the object,
+ * which lies in *entry. The caller frees both. */
+JOT_FN bool jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *entry,
+                           Bytes *text, Bytes *object);
+/* The object made from `text` by what `key` describes (compiler, flags, machine), or false. It
+ * lies, with a 0 behind, in *entry, which the caller frees. */
+JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *entry,
                            Bytes *object);
-/* The object made from `text` by what `key` describes (compiler, flags, machine), or false. */
-JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object);
 /* Keep an object. Failing (a full disk) is no error: the log says why, once. */
 JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
 

@@ -131,9 +131,10 @@ self_is(const char *path, unsigned long long inode, struct stat *st)
 {
     static const char program[] = "/proc/self/exe";
     char to[512];
-    ssize_t n = readlink(program, to, sizeof to);
+    ssize_t n = readlink(program, to, sizeof to - 1);
 
-    if (n > 0 && n < (ssize_t)sizeof to && strlen(path) == (size_t)n && !memcmp(path, to, (size_t)n))
+    to[n > 0 ? n : 0] = 0;
+    if (!strcmp(path, to))
         return !stat(program, st);
     return !stat(path, st) && st->st_ino == inode;
 }

@@ -1,5 +1,5 @@
-/* plan/tier/kept.c - texts of kernels kept on disk by the words of their groups, so that a process that
- * finds its kernels compiled prints none of them.
+/* plan/tier/kept.c - texts of kernels kept on disk by the words of their groups: a process
+ * that finds its kernels compiled prints none of them.
  *
  *     group -> whole words -> in the plan's file? --yes--> text, launch, arguments by number
  *                                              '---no----> built, scheduled, printed
@@ -185,9 +185,8 @@ kept_plan(const Make *m, Text *t)
 
 /* Where texts begin; what does not add up ends the list. */
 static void
-kept_places(Make *m, struct PlanKept *kept)
+kept_places(Make *m, struct PlanKept *kept, size_t at)
 {
-    size_t at = 0;
     KeptHead h;
 
     while (at + sizeof h <= kept->file.n) {
@@ -212,6 +211,7 @@ jot_kept_open(Make *m)
     Backend *backend = m->ctx->backend;
     Mem *mem = &m->ctx->mem;
     struct PlanKept *kept;
+    size_t at = 0;
 
     if (!backend->kept || !backend->recall || m->ctx->target.late || !jot_plan_known_fits(m)
         || jot_plan_tunes(m) || !(kept = jot_mem_new(mem, 1, sizeof *kept)))
@@ -220,8 +220,8 @@ jot_kept_open(Make *m)
     m->plan->kept = kept;
     kept_key(m, &kept->key);
     kept_plan(m, &kept->plan);
-    if (backend->kept(backend, m->ctx, &kept->key, &kept->plan, &kept->file))
-        kept_places(m, kept);
+    if (backend->kept(backend, m->ctx, &kept->key, &kept->plan, &kept->file, &at))
+        kept_places(m, kept, at);
     else
         jot_kept_free(m->ctx, m->plan);
 }
