@@ -62,13 +62,14 @@ words_reads(const Kernel *k, const ContractWords *w, uint32_t load)
     return w->bytes && dim >= 0 && k->bufs.v[v->buf].ext[dim] % w->parts == 0;
 }
 
-/* Operands that fit row i, b by a if `turned`; the longest axis. */
+/* Operands that fit row i, b by a if `turned`; the longest axis. Windows read words as they lie, so
+ * one is enough. */
 static bool
 words_fit(const Kernel *k, const Contract *c, int i, bool turned, ContractWords *w)
 {
     const TargetDot *d = &jot_target_dots[i];
     uint64_t both = c->k & k->values.v[c->a].free & k->values.v[c->b].free;
-    int64_t most = WORDS_LEAST;
+    int64_t most;
     int best = -1;
     w->row = i;
     w->turned = turned;
@@ -76,6 +77,8 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, ContractWords 
     w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
     w->a = words_load(k, c->a, turned ? d->b : d->a);
     w->b = words_load(k, c->b, turned ? d->a : d->b);
+    most = w->a && w->b && (jot_contract_windowed(k, w->a) || jot_contract_windowed(k, w->b))
+         ? w->parts : WORDS_LEAST;
     for (w->axis = 0; w->a && w->b && w->axis < (int)k->axes.n; w->axis++) {
         int64_t ext = k->axes.v[w->axis].ext;
         if (!(both >> w->axis & 1) || ext < most || !words_reads(k, w, w->a)

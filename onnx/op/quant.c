@@ -227,11 +227,22 @@ onnx_op_qlinear_matmul(OnnxCall *c)
     return onnx_put(c, 0, requantized(c, product(c, 0, 2, 3, 5), scale, 7));
 }
 
-/* Channels: below, words of bytes gain nothing; terms of bytes that floats add up exactly. */
-enum { QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
+/* Channels of a word; of a group: below, words of bytes gain nothing; terms of bytes that floats add
+ * up exactly. */
+enum { QUANT_WORD = 4, QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
+
+/* Dimension 1 has whole words of channels; those added count for nothing, as the kernel's are 0. */
+static jot_Var
+whole_words(jot_Var v)
+{
+    int64_t none[JOT_MAX_RANK] = {0}, more[JOT_MAX_RANK] = {0};
+    more[1] = (QUANT_WORD - jot_extent(v, 1) % QUANT_WORD) % QUANT_WORD;
+    return jot_pad(v, jot_ints(jot_rank(v), none), jot_ints(jot_rank(v), more), 0);
+}
 
 /* Sums of bytes: an image, its zero known; a kernel of constants, their zeros 0, or 128 of u8.
- * Groups of few channels are summed in floats, to the same integers. */
+ * Windows over several channels read whole words of these. Groups of few channels are summed in
+ * floats, to the same integers. */
 static jot_Var
 conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
 {
@@ -245,15 +256,19 @@ conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
         return jot_none();
     int64_t z = (zero.n ? zero.v[0] : 0) + (jot_dtype(c->x[kx]) == JOT_I8 ? 128 : 0);
     int64_t terms = jot_nelem(w) / jot_extent(w, 0);
-    bool few = jot_extent(w, 1) < QUANT_FEW;
+    bool one = onnx_i(c, "group", 1) == 1, few = !one && jot_extent(w, 1) < QUANT_FEW;
     jot_DType wide = few ? JOT_F32 : sum_dtype(terms), each = few ? JOT_F32 : JOT_I32;
-    if (few && (onnx_i(c, "group", 1) == 1 || terms > QUANT_EXACT))
+    if (few && terms > QUANT_EXACT)
         return jot_none();
     if (jot_dtype(w) == JOT_U8)
         w = onnx_hold(c, shifted(w, -128, JOT_I8), 1u << kw);
     jot_Var x = high_bytes(c, kx);
     if (!onnx_window(c, x, jot_shape(w).v + 2, &window))
         return jot_none();
+    if (one && terms > jot_extent(w, 1) && jot_extent(w, 1) % QUANT_WORD) {
+        x = jot_stop_fuse(whole_words(x));
+        w = onnx_hold(c, whole_words(w), 1u << kw);
+    }
     x = jot_cast(onnx_pad_image(x, &window, (double)z), each);
     jot_Var k = few ? onnx_hold(c, jot_cast(w, each), 1u << kw) : jot_cast(w, each);
     jot_Var y = jot_cast(onnx_conv_of(c, x, k, &window), wide);
