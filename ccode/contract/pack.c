@@ -353,7 +353,8 @@ keep_place(ContractMake *m, Place *p)
 }
 
 /* What is made of the sums before they are stored: is it more than sums, products and choices of
- * floats? Among the registers of a block it would be spelled for each of them, lane by lane. */
+ * floats, or are there bytes among it? In a block's registers it would be spelled for each of them,
+ * lane by lane. */
 static bool
 stores_dear(const ContractMake *m)
 {
@@ -366,7 +367,9 @@ stores_dear(const ContractMake *m)
         const Value *v = &k->values.v[i];
         for (int j = 0; j < v->narg; j++)
             after[i] |= after[k->args.v[v->arg + (uint32_t)j]];
-        dear |= after[i] && jot_cost_value(COST_AGAIN, v) >= AGAIN_DEAR;
+        dear |= after[i] && (jot_cost_value(COST_AGAIN, v) >= AGAIN_DEAR
+                             || (v->dtype < JOT_F16 && v->dtype != JOT_BOOL
+                                 && jot_dtype_nbytes((jot_DType)v->dtype) < sizeof(float)));
     }
     for (uint32_t i = 0; i < k->stores.n; i++)
         dear |= k->bufs.v[k->stores.v[i].buf].dtype < JOT_F32;

@@ -46,6 +46,28 @@ quant_axis(OnnxCall *c, int64_t *axis)
     return onnx_axis(c, axis, jot_rank(c->x[0]));
 }
 
+/* All elements of operand k are known, to be n; or it is not there, and n is 0. */
+static bool
+is_all(OnnxCall *c, int k, int64_t n)
+{
+    jot_Ints v;
+    if (!onnx_given(c, k))
+        return n == 0;
+    if (!onnx_known(c, k) || !onnx_read(c, k, &v))
+        return false;
+    for (int i = 0; i < v.n; i++)
+        if (v.v[i] != n)
+            return false;
+    return true;
+}
+
+static jot_Var
+shifted(jot_Var x, int64_t by, jot_DType dtype)
+{
+    jot_Var more = jot_full_int(x.ctx, JOT_I32, JOT_SHAPE(), by);
+    return jot_cast(jot_add(jot_cast(x, JOT_I32), more), dtype);
+}
+
 /* y, rounded, with its zero as integers (casts saturate). */
 static bool
 quantised(OnnxCall *c, jot_Var y, jot_Var zero, jot_DType dtype)
@@ -81,22 +103,13 @@ over_scale(OnnxCall *c, jot_Var s)
     return jot_div(x, jot_cast(s, jot_dtype(x)));
 }
 
-bool
-onnx_op_quantize(OnnxCall *c)
+/* (x - zero) s; `high`: x and so its zero are 128 higher than they are said to be. */
+static jot_Var
+dequantised(jot_Var x, jot_Var s, jot_Var zero, bool high)
 {
-    int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
-    jot_DType dtype = onnx_given(c, 2) ? jot_dtype(c->x[2]) : type ? onnx_dtype((int)type) : JOT_U8;
-    jot_Var x = c->x[0], zero = jot_none();
-
-    if (dtype >= JOT_F16 || dtype == JOT_BOOL)
-        return onnx_fail(c, JOT_EDTYPE, "output_dtype: an integer asked, %s found",
-                         onnx_element_name((int)type));
-    if (!quant_axis(c, &axis))
-        return false;
-    if (onnx_given(c, 2))
-        zero = jot_cast(spread(c, c->x[2], x, axis, block), JOT_F32);
-    jot_Var y = jot_round(over_scale(c, spread(c, c->x[1], x, axis, block)));
-    return quantised(c, jot_cast(y, JOT_F32), zero, dtype);
+    jot_Var y = jot_cast(x, JOT_F32);
+    zero = jot_ok(zero) ? jot_cast(zero, JOT_F32) : onnx_number(y, 0);
+    return jot_mul(jot_sub(y, high ? jot_offset(zero, 128) : zero), jot_cast(s, JOT_F32));
 }
 
 bool
@@ -112,20 +125,103 @@ onnx_op_dequantize(OnnxCall *c)
     if (onnx_given(c, 2))
         zero = spread(c, c->x[2], x, axis, block);
     if (jot_dtype(x) == JOT_I32 || jot_dtype(x) == JOT_U32)
-        y = jot_cast(onnx_given(c, 2) ? jot_sub(x, zero) : x, JOT_F32);
+        y = jot_mul(jot_cast(onnx_given(c, 2) ? jot_sub(x, zero) : x, JOT_F32),
+                    jot_cast(s, JOT_F32));
     else {
         bool high = c->ctx == c->b->m->ctx && jot_ok(c->in[0]->bytes);
-        y = jot_cast(high ? c->in[0]->bytes : x, JOT_F32);
-        zero = onnx_given(c, 2) ? jot_cast(zero, JOT_F32) : onnx_number(y, 0);
-        y = jot_sub(y, high ? jot_offset(zero, 128) : zero);
+        y = dequantised(high ? c->in[0]->bytes : x, s, zero, high);
     }
-    y = jot_cast(jot_mul(y, jot_cast(s, JOT_F32)), dtype);
+    y = jot_cast(y, dtype);
     if (!onnx_put(c, 0, y) || !(c->value[0] = onnx_value_of(c->b, y, c->deps)))
         return false;
     for (int k = 0; k < 3 && !block && dtype == JOT_F32; k++)
         c->value[0]->quantised[k] = onnx_given(c, k) ? c->in[k] : NULL;
     c->value[0]->axis = axis;
     return true;
+}
+
+/* ---- between scales ---- */
+
+/* Operand 0 before it was dequantised by one scale, which is known, as DequantizeLinear had it. */
+static bool
+before_scale(OnnxCall *c, OnnxCall *own)
+{
+    *own = *c;
+    own->in = c->in[0]->quantised;
+    own->n = 3;
+    if (c->ctx == c->b->m->fold || !own->in[0] || onnx_value_nelem(own->in[1]) != 1
+        || !onnx_known(own, 1) || !onnx_known(own, 2))
+        return false;
+    const double *s = onnx_read_f64(own, 1);
+    return s && *s > 1e-30 && *s < 1e30;
+}
+
+/* Operand 0 was dequantised as it shall be quantised now: it is what it was. */
+static bool
+quantised_before(OnnxCall *c, jot_DType dtype)
+{
+    OnnxCall own;
+    jot_Ints zero = jot_ints(0, NULL);
+
+    if (jot_nelem(c->x[1]) != 1 || !onnx_known(c, 1) || !onnx_known(c, 2) || !before_scale(c, &own)
+        || jot_dtype(onnx_on(c->b, own.in[0], c->ctx)) != dtype
+        || (onnx_given(c, 2) && (!onnx_read(c, 2, &zero) || zero.n != 1)))
+        return false;
+    const double *is = onnx_read_f64(c, 1), *was = onnx_read_f64(&own, 1);
+    return is && was && *is == *was && is_all(&own, 2, zero.n ? zero.v[0] : 0);
+}
+
+jot_Var
+onnx_before_scale(OnnxCall *c)
+{
+    OnnxCall own;
+
+    if (!before_scale(c, &own))
+        return jot_none();
+    jot_Var x = onnx_on(c->b, own.in[0], c->ctx);
+    return jot_ok(own.in[0]->bytes) ? own.in[0]->bytes : x;
+}
+
+bool
+onnx_scale_again(OnnxCall *c, jot_Var q)
+{
+    OnnxValue **was = c->in[0]->quantised, *value;
+    bool high = jot_ok(was[0]->bytes);
+    jot_Var zero = was[2] ? jot_reshape(onnx_on(c->b, was[2], c->ctx), JOT_SHAPE()) : jot_none();
+    jot_Var s = jot_reshape(onnx_on(c->b, was[1], c->ctx), JOT_SHAPE());
+    jot_Var y = dequantised(q, s, zero, high);
+
+    if (!onnx_put(c, 0, y)
+        || !(value = onnx_value_of(c->b, high ? shifted(q, -128, JOT_I8) : q, c->deps))
+        || !(c->value[0] = onnx_value_of(c->b, y, c->deps)))
+        return false;
+    value->bytes = high ? q : jot_none();
+    c->value[0]->quantised[0] = value;
+    c->value[0]->quantised[1] = was[1];
+    c->value[0]->quantised[2] = was[2];
+    return true;
+}
+
+bool
+onnx_op_quantize(OnnxCall *c)
+{
+    int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
+    jot_DType dtype = onnx_given(c, 2) ? jot_dtype(c->x[2]) : type ? onnx_dtype((int)type) : JOT_U8;
+    jot_Var x = c->x[0], zero = jot_none();
+
+    if (dtype >= JOT_F16 || dtype == JOT_BOOL)
+        return onnx_fail(c, JOT_EDTYPE, "output_dtype: an integer asked, %s found",
+                         onnx_element_name((int)type));
+    if (!quant_axis(c, &axis))
+        return false;
+    if (!block && quantised_before(c, dtype)) {
+        c->value[0] = c->in[0]->quantised[0];
+        return true;
+    }
+    if (onnx_given(c, 2))
+        zero = jot_cast(spread(c, c->x[2], x, axis, block), JOT_F32);
+    jot_Var y = jot_round(over_scale(c, spread(c, c->x[1], x, axis, block)));
+    return quantised(c, jot_cast(y, JOT_F32), zero, dtype);
 }
 
 bool
@@ -139,28 +235,6 @@ onnx_op_dynamic_quantize(OnnxCall *c)
     c->out[1] = scale;
     c->out[2] = jot_cast(at, JOT_U8);
     return onnx_put(c, 0, jot_cast(jot_add(jot_round(jot_div(x, scale)), at), JOT_U8));
-}
-
-/* All elements of operand k are known, to be n; or it is not there, and n is 0. */
-static bool
-is_all(OnnxCall *c, int k, int64_t n)
-{
-    jot_Ints v;
-    if (!onnx_given(c, k))
-        return n == 0;
-    if (!onnx_known(c, k) || !onnx_read(c, k, &v))
-        return false;
-    for (int i = 0; i < v.n; i++)
-        if (v.v[i] != n)
-            return false;
-    return true;
-}
-
-static jot_Var
-shifted(jot_Var x, int64_t by, jot_DType dtype)
-{
-    jot_Var more = jot_full_int(x.ctx, JOT_I32, JOT_SHAPE(), by);
-    return jot_cast(jot_add(jot_cast(x, JOT_I32), more), dtype);
 }
 
 static bool
