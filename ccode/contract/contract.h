@@ -68,6 +68,9 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 typedef struct { int row, axis, parts; bool turned, bytes; uint32_t a, b; } ContractWords;
 JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target,
                                   ContractWords *w);
+/* A copy of bytes that puts four of one axis side by side, which are apart where they are read, is
+ * one of words, made of these. False: out of memory. */
+JOT_FN bool jot_words_copied(Kernel *k);
 
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);

@@ -9,6 +9,8 @@
  * Where bytes are neighbours in memory along the axis (channels last; weights whose panels are of
  * words), a buffer of bytes becomes one of words, and is read as floats are, windows too.
  *
+ * A copy of bytes into such an order stores words, made of whole vectors.
+ *
  * All that follows is the schedule of any contraction (ccode/contract/sched.c): a word has the size
  * of a float, and is computed from what lies in memory, so that both operands are packed. Beyond
  * the end of the axis an element is 0. Which instructions there are says the target's table.
@@ -21,6 +23,7 @@
  * Read before: ccode/contract/contract.h, target/target.h. After: ccode/contract/sched.c. */
 #include "ccode/contract/make.h"
 #include "ccode/ir/respace.h"
+#include "ccode/rewrite/rewrite.h"
 
 enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
 
@@ -231,6 +234,50 @@ words_made(Kernel *k, const ContractWords *w, uint32_t value, int64_t ext)
             return 0;
     }
     return word;
+}
+
+/* The axis of bytes that a store puts side by side, which are not so where they are read, the one
+ * whose bytes are, and the layout of words; -1: it is no such copy. */
+static int
+words_copied(const Kernel *k, int parts, Layout *to, int *next)
+{
+    const KStore *s = &k->stores.v[0];
+    const KBuf *b = &k->bufs.v[s->buf];
+    const Value *v = &k->values.v[s->value];
+    const Layout *l = b->layout;
+    int dim = l->n ? l->part[l->n - 1].dim : 0, axis;
+    if (k->stores.n != 1 || !jot_store_is_plain(k, s) || v->op != VAL_LOAD || b->role != BUF_OUTPUT
+        || jot_dtype_nbytes((jot_DType)b->dtype) != 1 || v->dtype != b->dtype || l->n < 2
+        || k->bufs.v[v->buf].dtype != b->dtype || b->may_alias || b->ext[dim] % parts
+        || !words_layout(l, dim, parts, to)
+        || !jot_ix_is_axis(k->ix, k->ixs.v[s->at + (uint32_t)dim], &axis)
+        || k->axes.v[axis].ext != b->ext[dim]
+        || !jot_ix_is_axis(k->ix, k->ixs.v[s->at + l->part[l->n - 2].dim], next)
+        || jot_kernel_stride(k, v->buf, v->at, *next) != 1)
+        return -1;
+    return axis;
+}
+
+JOT_FN bool
+jot_words_copied(Kernel *k)
+{
+    ContractWords w = {.parts = sizeof(uint32_t)};
+    KStore *s = k->stores.v;
+    Layout to;
+    int next;
+    w.axis = k->stores.n ? words_copied(k, w.parts, &to, &next) : -1;
+    if (w.axis < 0)
+        return true;
+    int64_t ext = k->axes.v[w.axis].ext, panel = 1;
+    for (int i = 0; i < to.n; i++)
+        if (to.part[i].dim == to.part[to.n - 1].dim && to.part[i].step > panel)
+            panel = to.part[i].step;
+    k->axes.v[w.axis].ext = ext / w.parts;
+    s->value = words_made(k, &w, s->value, ext);
+    if (!s->value || !jot_words_buffer(k, s->buf, &to))
+        return false;
+    jot_kernel_refresh(k);
+    return panel == 1 || k->axes.v[next].ext <= panel || jot_axis_divide(k, next, panel, "r");
 }
 
 JOT_FN bool
