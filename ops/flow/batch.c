@@ -111,8 +111,8 @@ batch_result(FlowBatch *b, int body, jot_Var v)
     return jot_flow_result(&b->m, body, jot_node_of(v, "vmap", "a body's result"));
 }
 
-/* An input, of all examples where it is of each, and else as it was, hole and all; slices keep their
- * dimension in front. */
+/* An input, of all examples where it is of each, and else as it was, with its hole; slices keep
+ * their dimension in front. */
 static bool
 batch_input(FlowBatch *b, int k, bool hole)
 {
