@@ -208,9 +208,9 @@ JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 /* plan/key.c: the cache. */
 JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
 JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
-/* Numbers of a key are written one after the other into room that was made for the whole node: what it is to
- * who reads it; how it is computed, operands by their number (NULL: by position). Both return where
- * they end. role: what the caller tells nodes apart by. */
+/* Numbers of a key are written one after the other into room that was made for the whole node: what
+ * it is to who reads it; how it is computed, operands by their number (NULL: by position). Both
+ * return where they end. role: what the caller tells nodes apart by. */
 typedef uint32_t KeyNumber(void *of, uint32_t pos);
 JOT_FN uint32_t *jot_key_put64(uint32_t *w, uint64_t word);
 JOT_FN uint32_t *jot_key_shape(uint32_t *w, const Node *n, NodeKind kind, uint8_t role);
