@@ -13,6 +13,8 @@
 #include "nn.h"
 #include "nn/image/window.h"
 
+enum { POOL_LARGE = 1 << 16 }; /* elements */
+
 /* x (n, c, ...) seen through windows (n, c, out..., size...). */
 typedef struct {
     jot_Var x;
@@ -98,13 +100,20 @@ pool_inner(const PoolView *v, int batch, int64_t *dims)
     return jot_dims(v->dims, dims, false);
 }
 
+/* Is x so large that reading it takes longer than to begin another kernel? */
+static bool
+pool_is_large(jot_Var x)
+{
+    return jot_nelem(x) >= POOL_LARGE;
+}
+
 /* Sums of x in the windows. Places of an adaptive pool are gathered, so dimension by dimension
  * there are fewer of them, and all but the last one's are neighbours' rows. */
 static jot_Var
 pool_sum(const PoolView *v, jot_Var x)
 {
     int64_t dims[NN_IMAGE_DIMS];
-    if (!v->adaptive)
+    if (!v->adaptive || !pool_is_large(x))
         return jot_sum(pool_windows(v, x, 2, 0), pool_inner(v, 2, dims));
     for (int d = 0; d < v->dims; d++)
         x = jot_sum(pool_some(v, x, 2, d, 1, 0), JOT_DIMS(2 + v->dims));
@@ -255,8 +264,9 @@ pool_mean(const PoolView *v, bool exclude)
     for (int d = 0; d < v->dims; d++)
         if (pool_even(&v->win[d], v->adaptive, exclude)) {
             same *= (double)v->win[d].size;
-        } else { /* stored: its quotients are dearer than the sums */
-            some = jot_stop_fuse(jot_cast(pool_count(v, d, exclude), jot_dtype(x)));
+        } else { /* stored, if it pays: its quotients are dearer than the sums */
+            some = jot_cast(pool_count(v, d, exclude), jot_dtype(x));
+            some = pool_is_large(x) ? jot_stop_fuse(some) : some;
             count = count.ctx ? jot_mul(count, some) : some;
         }
     if (!count.ctx)
