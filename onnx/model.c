@@ -178,13 +178,15 @@ weights_block(jot_Onnx *m, size_t nbytes)
     OnnxWeights *w = malloc(sizeof *w);
     void *p;
 
-    room = (room + WEIGHTS_HUGE - 1) / WEIGHTS_HUGE * WEIGHTS_HUGE;
-    if (!w || posix_memalign(&p, WEIGHTS_HUGE, room)) {
+    if (room >= WEIGHTS_HUGE)
+        room = (room + WEIGHTS_HUGE - 1) / WEIGHTS_HUGE * WEIGHTS_HUGE;
+    if (!w || posix_memalign(&p, room >= WEIGHTS_HUGE ? WEIGHTS_HUGE : 64, room)) {
         free(w);
         return NULL;
     }
 #ifdef MADV_HUGEPAGE
-    madvise(p, room, MADV_HUGEPAGE); /* a wish: refused is as good */
+    if (room >= WEIGHTS_HUGE)
+        madvise(p, room, MADV_HUGEPAGE); /* a wish: refused is as good */
 #endif
     *w = (OnnxWeights){m->blocks, p, room, 0};
     m->expected = 0;
