@@ -44,6 +44,8 @@ static const char *const cc_flags[] = {
     "-fno-tree-vectorize",  /* of loops .. */
     "-fno-tree-slp-vectorize", /* .. and of neighbours: gcc 12 loses the rounding of
                                (double)(float)x to it when two of them are converted */
+    "-fopenmp-simd",        /* but for loops of the user's that ask for them (core.h, jot_code) */
+    "-Djot_simd=_Pragma(\"omp simd\")",
     "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes
                                what follows for the clamped and for the others, and chooses */
     "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */

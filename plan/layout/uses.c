@@ -172,6 +172,9 @@ uses_wishes(UsesWalk *w, const Products *p)
 {
     const Contract *c = &p->of;
     Epilogue sums = p->sums;
+    ContractWords words;
+    bool bytes = p->form != PRODUCTS_SCALED
+              && jot_contract_by_words(w->k, c, &w->m->ctx->target, &words) && words.bytes;
     Layout wish;
     uint32_t b;
 
@@ -191,7 +194,7 @@ uses_wishes(UsesWalk *w, const Products *p)
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;
-        if (u->role != ROLE_A)
+        if (u->role != ROLE_A || bytes) /* words are broadcast, which are of neighbours */
             u->fast = (int8_t)wish.part[wish.n - 1].dim;
     }
     w->uses->groups.v[w->group].product = true;
@@ -231,7 +234,7 @@ uses_kernel(UsesWalk *w)
         uses_wishes(w, products);
 }
 
-/* What one group added, in terms of its own: positions are numbers of m->words, and places in the
+/* What one group added, in terms of its own: positions are numbers of m->sought, and places in the
  * arrays count from its first. */
 typedef struct { uint32_t use, term, ext, ix, halo; } UsesCount;
 
@@ -266,7 +269,7 @@ uses_number(const Make *m, uint32_t pos)
 {
     uint32_t i = 0;
 
-    while (m->words.pos.v[i] != pos)
+    while (m->sought.pos.v[i] != pos)
         i++;
     return i;
 }
@@ -361,7 +364,7 @@ uses_known(LayoutChoice *c, uint32_t group, const KnownUses *k)
         const Layout *wished = k->use[i].wish ? &k->wish[wish++] : NULL;
 
         *u = k->use[i];
-        u->pos = m->words.pos.v[u->pos];
+        u->pos = m->sought.pos.v[u->pos];
         u->group = group;
         u->term += uses->terms.n;
         u->index += uses->ixs.n;
