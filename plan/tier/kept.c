@@ -20,7 +20,7 @@
  * Read before: plan/known.c. After: plan/kernel.c, backends/cpu/texts.c. */
 #include "plan/parts.h"
 
-enum { KEPT_MOST = 64 << 20, KEPT_INDICES = 4096 };
+enum { KEPT_MOST = 64 << 20, KEPT_INDICES = 4096, KEPT_RUNS = 1 << 12 };
 
 /* One text, as it stands in the file; behind it what `kept_nbytes` counts, in this order. */
 typedef struct {
@@ -45,7 +45,7 @@ struct PlanKept {
     Text heads;                /* those of this plan, but for their texts */
     Vec(PlanKernel *) kernels; /* ... whose these are: the plan's */
     uint32_t fresh;            /* of them that were not there */
-    bool ran;                  /* the plan ran once */
+    uint32_t runs;             /* of the plan, so far */
 };
 
 static size_t
@@ -413,23 +413,26 @@ kept_file(const struct PlanKept *kept, Text *out)
     }
 }
 
+/* At the second run, the fourth, and so on, until the compiler that works beside the program has
+ * told who it is. */
 JOT_FN void
 jot_kept_write(jot_Ctx *ctx, Plan *plan, bool due)
 {
     struct PlanKept *kept = plan->kept;
     Text out = {&ctx->mem, NULL, 0, 0};
+    bool done = true;
 
     if (!kept)
         return;
-    if (!due && !kept->ran) {
-        kept->ran = true;
+    kept->runs += !due;
+    if (!due && (kept->runs < 2 || kept->runs & (kept->runs - 1)))
         return;
-    }
     kept_file(kept, &out);
     if (out.n && out.n < out.cap && out.n <= KEPT_MOST)
-        ctx->backend->keep(ctx->backend, ctx, &kept->key, &kept->plan, &out);
+        done = ctx->backend->keep(ctx->backend, ctx, &kept->key, &kept->plan, &out);
     jot_text_free(&out);
-    jot_kept_free(ctx, plan);
+    if (done || kept->runs >= KEPT_RUNS)
+        jot_kept_free(ctx, plan);
 }
 
 JOT_FN void
