@@ -188,7 +188,7 @@ test: deps
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image conv forced gates integers ir layout pads stencil target types windows winograd)
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image conv forced gates integers ir layout pads stencil target types wild windows winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles, in make test-long
 FEWER   = "$(B)/tests/test_tiles opencl few"
 STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
@@ -290,8 +290,8 @@ check-tcc: tcc-build
 check-c++: $(B)/libjot.a
 	@DATALIBS="$(DATALIBS)" sh tests/test_cxx.sh $(B)
 
-freestanding:
-	@tools/freestanding.sh $(CC) $(CORE)
+freestanding: dist
+	@tools/freestanding.sh $(CC) $(B)/dist
 
 layers:
 	@tools/layers.sh

@@ -10,19 +10,19 @@
 #define _GNU_SOURCE
 #include "tests/fake_cuda.h"
 #include <dlfcn.h>
-#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
 unsigned char fake_shared[SHARED_NBYTES] __attribute__((aligned(1024)));
-static ucontext_t item[ITEMS];               /* where each begins */
-static jmp_buf scheduler, place[ITEMS];      /* ... and goes on, without a call of the system */
+typedef void *Place[5];                      /* what __builtin_setjmp keeps */
+static ucontext_t item[ITEMS];               /* where each begins, the first time */
+static Place scheduler, place[ITEMS];        /* ... and goes on, without a call of the system */
 static char *stack;
 static unsigned long taken[ITEMS];
 static struct { ItemState state; const char *why; int line; } waits[ITEMS];
-static bool done[ITEMS], begun[ITEMS];
+static bool done[ITEMS], begun[ITEMS];       /* begun: there is a fiber, in whichever group */
 static unsigned present, running, nitems, turn[ITEMS]; /* turn: who comes when */
 static unsigned given, took[ITEMS]; /* bytes at the launch; ... of those that an item named */
 static Function *called;
@@ -78,6 +78,20 @@ draw_turns(unsigned *to, unsigned n)
     }
 }
 
+static void __attribute__((noinline, noreturn)) /* not where __builtin_setjmp is */
+jump(Place to)
+{
+    __builtin_longjmp(to, 1);
+}
+
+/* From an item back to who let it go on; it goes on from here. */
+static void
+change_over(void)
+{
+    if (!__builtin_setjmp(place[present]))
+        jump(scheduler);
+}
+
 /* ---- what a text calls -------------------------------------------------------------------- */
 
 void
@@ -86,8 +100,7 @@ fake_wait(ItemState with, const char *why, int line)
     waits[present].state = with;
     waits[present].why = why;
     waits[present].line = line;
-    if (!_setjmp(place[present]))
-        _longjmp(scheduler, 1);
+    change_over();
 }
 
 static void
@@ -163,7 +176,6 @@ item_body(void)
     fake_ptx_end((int)present);
     running--;
     done[present] = true;
-    _longjmp(scheduler, 1);
 }
 
 /* Nobody waits for another: one after the other. */
@@ -175,19 +187,24 @@ group_body(void)
         called->module->thread->x = present;
         called->go(arguments);
     }
-    running = 0;
-    _longjmp(scheduler, 1);
+    running = present = 0;
+}
+
+/* An item of one group after the other. */
+static void
+fiber(void)
+{
+    for (;; change_over())
+        if (*called->module->waits)
+            item_body();
+        else
+            group_body();
 }
 
 static void
-begin_item(unsigned i, void (*body)(void))
+begin_item(unsigned i)
 {
-    getcontext(&item[i]);
-    item[i].uc_stack.ss_sp = stack + (size_t)i * STACK;
-    item[i].uc_stack.ss_size = STACK;
-    item[i].uc_link = NULL;
-    makecontext(&item[i], body, 0);
-    done[i] = begun[i] = false;
+    done[i] = false;
     taken[i] = took[i] = 0;
     waits[i].state = RUNS;
 }
@@ -196,11 +213,18 @@ begin_item(unsigned i, void (*body)(void))
 static void
 go_on(unsigned i)
 {
-    if (_setjmp(scheduler))
+    present = i;
+    called->module->thread->x = i;
+    if (__builtin_setjmp(scheduler))
         return;
     if (begun[i])
-        _longjmp(place[i], 1);
+        jump(place[i]);
     begun[i] = true;
+    getcontext(&item[i]);
+    item[i].uc_stack.ss_sp = stack + (size_t)i * STACK;
+    item[i].uc_stack.ss_size = STACK;
+    item[i].uc_link = NULL;
+    makecontext(&item[i], fiber, 0);
     setcontext(&item[i]);
 }
 
@@ -254,14 +278,11 @@ run_fibers(void)
 {
     fake_ptx_begin(nitems);
     for (unsigned i = 0; i < nitems; i++)
-        begin_item(i, item_body);
+        begin_item(i);
     for (running = nitems; running > 0;) {
         for (unsigned k = 0; k < nitems; k++)
-            while (!done[turn[k]] && waits[turn[k]].state == RUNS) {
-                present = turn[k];
-                called->module->thread->x = present;
-                go_on(present);
-            }
+            while (!done[turn[k]] && waits[turn[k]].state == RUNS)
+                go_on(turn[k]);
         if (running > 0 && !let_go(32, WAITS_WARP) && !let_go(128, WAITS_WARPS)
             && !let_go(nitems, WAITS_GROUP))
             fake_stop("divergent barrier", "items wait for others that do not come");
@@ -281,7 +302,7 @@ run_group(unsigned group)
         run_fibers();
         return;
     }
-    begin_item(0, group_body);
+    begin_item(0);
     go_on(0);
 }
 

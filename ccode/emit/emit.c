@@ -322,7 +322,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
         p->moves = jot_mem_new(code->mem, code->inst.n, sizeof *p->moves);
         p->stride = jot_mem_new(code->mem, code->inst.n, sizeof *p->stride);
         p->size = jot_mem_new(code->mem, code->inst.n, sizeof *p->size);
-        p->masks = p->s->vector_nbytes >= 32;
+        p->masks = p->s->vector_nbytes >= 64 ? 1 : p->s->vector_nbytes >= 32 ? 4 : 0;
     }
     if (p->name && !p->moves == !p->stride && !p->moves == !p->size) {
         for (uint32_t n = 1; p->size && n < code->inst.n; n++)
@@ -402,7 +402,7 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
 }
 
 JOT_FN bool
-jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
+jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
               const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why)
 {
     Tree tree;
@@ -427,11 +427,4 @@ jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *nam
         out->s[from] = 0;
     }
     return ok;
-}
-
-JOT_FN bool
-jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name, Text *out,
-         EmitInfo *info, Text *why)
-{
-    return jot_emit_dump(k, s, d, name, NULL, NULL, out, info, why);
 }
