@@ -810,7 +810,10 @@ JOT_API jot_Var jot_argmin(jot_Var x, jot_Dims dims);
  * and a scalar as a double of its name, whose value can change without compiling again. An input's
  * gradient source computes dx ("d" and the input's name) from the inputs, the outputs and the
  * outputs' gradients ("d" and the output's name), all whole arrays. What a kernel writes (outputs;
- * dx) begins as anything, and each element of it must be written. Names are C identifiers. */
+ * dx) begins as anything, and each element of it must be written. Names are C identifiers.
+ *
+ * `jot_simd` before a loop `for (i = a; i < b; i++)` promises that its steps do not depend on each
+ * other: cc makes vectors of it (OpenMP's simd), others nothing. Other loops stay as written. */
 typedef void jot_HostFn(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars);
 /* like: the name of the input whose shape and dtype it has; NULL: those given here */
 typedef struct { const char *name; jot_DType dtype; jot_Ints shape; const char *like; } jot_CodeOut;

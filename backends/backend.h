@@ -115,6 +115,12 @@ struct Backend {
      * ctx's memory, 0-terminated). Otherwise search that module, whose text is *unit. The function
      * is NULL where there is no cache. */
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
+    /* What was kept last under these two, whole and of this very build of the library: behind *at
+     * in *out, in ctx's memory; empty: nothing is there yet. False: nothing can be kept. The
+     * functions are NULL where there is no cache. */
+    bool (*kept)(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out,
+                 size_t *at);
+    void (*keep)(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, const Text *what);
     /* Two tiers (backends/cpu/cpu.c). quick: the backend that compiles fast to slower code; NULL:
      * there is one tier. start: as `compile`, but in the background; text and symbols are copied;
      * returns NULL when it cannot now (then use `compile`). look: the state of a job, after waiting

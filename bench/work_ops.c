@@ -14,9 +14,11 @@ done(Bench *b, jot_Var y, int n, const jot_Var *wrt, jot_Var *out)
 static int
 op_cumsum(Bench *b, jot_Var *out)
 {
-    jot_Var x = work_normal(b, 0, JOT_SHAPE(4096, 1024));
+    jot_Var x = b->work->a[1] ? work_normal(b, 0, JOT_SHAPE(65536, 60))
+                              : work_normal(b, 0, JOT_SHAPE(4096, 1024));
+    jot_Var y = b->work->a[2] ? jot_cummax(x, 1) : jot_cumsum(x, (int)b->work->a[0]);
 
-    return done(b, jot_cumsum(x, (int)b->work->a[0]), 1, &x, out);
+    return done(b, y, 1, &x, out);
 }
 
 static int
@@ -165,7 +167,7 @@ definite(Bench *b, jot_Ints shape)
     return b->in[1];
 }
 
-/* a: count, rows, right sides; 0: the factor */
+/* a: count, rows, right sides; 0: the factor; -1: the inverse */
 static int
 op_system(Bench *b, jot_Var *out)
 {
@@ -173,8 +175,8 @@ op_system(Bench *b, jot_Var *out)
     jot_Var in[2];
 
     in[0] = definite(b, JOT_SHAPE(a[0], a[1], a[1]));
-    if (!a[2])
-        return done(b, jot_cholesky(in[0]), 1, in, out);
+    if (a[2] <= 0)
+        return done(b, a[2] ? jot_inverse(in[0]) : jot_cholesky(in[0]), 1, in, out);
     in[1] = work_normal(b, 2, JOT_SHAPE(a[0], a[1], a[2]));
     return done(b, jot_solve_triangular(in[0], in[1], 0), 2, in, out);
 }
@@ -186,6 +188,8 @@ const Work work_ops[] = {
     {"op_cumsum_rows", op_cumsum, {1}, 0, 16 * M, 16 * M, NULL},
     {"op_cumsum_columns", op_cumsum, {0}, 0, 16 * M, 16 * M, NULL},
     {"op_cumsum_rows_bwd", op_cumsum, {1, 0, 0, 0, 0, 0, 0, 1}, 0, 32 * M, 16 * M, NULL},
+    {"op_cumsum_short", op_cumsum, {1, 1}, 0, 15 * M, 15 * M, NULL},
+    {"op_cummax_rows", op_cumsum, {1, 0, 1}, 0, 16 * M, 16 * M, NULL},
     {"op_sort_4096x1000", op_sort, {0}, 0, 16 * M, 16 * M, NULL},
     {"op_topk_4096x1000", op_sort, {1}, 0, 16 * M, M / 2, NULL},
     {"op_scatter_add", op_scatter_add, {0}, 0, 12 * M, 4 * M, NULL},
@@ -217,5 +221,7 @@ const Work work_ops[] = {
     {"op_triangular_1024", op_system, {1, 1024, 1024}, CUBE(1024), 0, 0, NULL},
     {"op_triangular_1024_bwd", op_system, {1, 1024, 1024, 0, 0, 0, 0, 1}, 3 * CUBE(1024), 0, 0,
      NULL},
+    {"op_triangular_one", op_system, {1, 1024, 1}, CUBE(1024) / 1024, 2 * M, 0, NULL},
+    {"op_inverse_64x64", op_system, {64, 64, -1}, 64 * 2 * CUBE(64), M, M, NULL},
     {0}
 };

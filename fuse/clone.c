@@ -146,14 +146,15 @@ clone_unpacks(const CloneOperands *below, const Node *n)
         && below->nbytes * CLONE_PACKED <= (double)jot_node_nbytes(n);
 }
 
-/* Halves as floats: that is how they are read in any case. */
+/* Halves as floats: that is how they are read in any case. Integers as wider ones: as fast. */
 static bool
 clone_widens(const Fuser *f, uint32_t i)
 {
     const Node *n = f->node[i];
-    int from = n->kind == NODE_EW && n->op == EW_CAST ? f->node[f->in[f->in0[i]]]->dtype : 0;
+    int from = n->kind == NODE_EW && n->op == EW_CAST ? f->node[f->in[f->in0[i]]]->dtype : -1;
 
-    return n->dtype == JOT_F32 && (from == JOT_F16 || from == JOT_BF16);
+    return n->dtype < JOT_F16 ? jot_fuse_widens(f, i)
+                              : n->dtype == JOT_F32 && (from == JOT_F16 || from == JOT_BF16);
 }
 
 static void

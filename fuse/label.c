@@ -12,7 +12,8 @@
  *
  * What levels left apart is then tried in the order: bytes saved descending, producer, consumer;
  * then siblings, groups with reductions of one space that read the same variable through the same
- * map; then parts, equal slices of one variable. Shifting (fuse/shift.c) looks at a few neighbours
+ * map; then parts, equal slices of one variable. What makes fewer bytes of a contraction's
+ * results leaves a group that reads another one. Shifting (fuse/shift.c) looks at a few neighbours
  * and at a fixed number of edges in all.
  *
  * requires  verts and edges, in order   keeps  edges   gives  par, level, lists of members
@@ -351,6 +352,91 @@ label_parts(Fuser *f)
     return p != NULL;
 }
 
+/* ---- fewer bytes -------------------------------------------------------------------------- */
+
+/* The only reader of v, which is element-wise and computes of it and of leaves alone; FUSE_NO_VERT:
+ * there is none such. */
+static uint32_t
+label_next(const Fuser *f, uint32_t v)
+{
+    const FuseVert *p = &f->verts.v[v], *c;
+    uint32_t reader;
+
+    if (p[1].suc != p->suc + 1 || (f->bits[p->pos] & FN_KEEP))
+        return FUSE_NO_VERT;
+    reader = f->suc.v[p->suc] / 2;
+    c = &f->verts.v[reader];
+    return c[1].pre == c->pre + 1 && !(c->flags & FV_VIRTUAL)
+        && jot_fuse_is_elementwise(f->node[c->pos]) ? reader : FUSE_NO_VERT;
+}
+
+/* Does the group read another contraction than v? A nest has one: v's results would be stored. */
+static bool
+label_reads_another(Fuser *f, uint32_t g, uint32_t v)
+{
+    for (uint32_t m = f->head[g]; m != FUSE_NO_VERT; m = f->next[m])
+        for (uint32_t k = f->verts.v[m].pre; k < f->verts.v[m + 1].pre; k++) {
+            uint32_t p = f->pre.v[k] / 2;
+
+            if (p != v && (f->verts.v[p].flags & FV_CONTRACT))
+                return true;
+        }
+    return false;
+}
+
+/* Members of group g are one again, those of the chain another, on a level between g's and those of
+ * what it reads: all have even ones. */
+static void
+label_leave(Fuser *f, uint32_t g, const uint32_t *chain, uint32_t n)
+{
+    uint32_t level = f->level[g], last[2] = {FUSE_NO_VERT, FUSE_NO_VERT}, v, next;
+
+    for (v = f->head[g]; v != FUSE_NO_VERT; v = next) {
+        uint32_t leaves = jot_find_u32(chain, n, v) != 0;
+
+        next = f->next[v];
+        jot_fuse_alone(f, v);
+        f->level[v] = level + leaves;
+        if (last[leaves] != FUSE_NO_VERT)
+            jot_fuse_union(f, last[leaves], v);
+        last[leaves] = v;
+    }
+}
+
+/* sum (i64) -> cast (i32) -> cast (f32) -> scale -> cast (u8) -> ...: what v's results become, until
+ * they are fewest bytes, is a group of its own, which v's nest takes. */
+static void
+label_narrow(Fuser *f, uint32_t v)
+{
+    uint32_t chain[FUSE_NODES], n = 0, best = 0, c = label_next(f, v), g;
+    int64_t least = f->verts.v[v].nbytes;
+
+    if (c == FUSE_NO_VERT)
+        return;
+    for (g = jot_fuse_find(f, c); n < FUSE_NODES && c != FUSE_NO_VERT && jot_fuse_find(f, c) == g;
+         c = label_next(f, c)) {
+        chain[n++] = c;
+        if (f->verts.v[c].nbytes < least) {
+            least = f->verts.v[c].nbytes;
+            best = n;
+        }
+    }
+    if (best && g != jot_fuse_find(f, v) && label_reads_another(f, g, v))
+        label_leave(f, g, chain, best);
+}
+
+static void
+label_narrows(Fuser *f)
+{
+    uint32_t v;
+
+    for (v = 0; v + 1 < f->verts.n; v++)
+        f->level[v] *= 2;
+    for (v = 0; v + 1 < f->verts.n; v++)
+        if (f->verts.v[v].flags & FV_CONTRACT)
+            label_narrow(f, v);
+}
+
 /* ---- order, and the whole ----------------------------------------------------------------- */
 
 JOT_FN uint64_t
@@ -403,6 +489,8 @@ jot_fuse_label(Fuser *f)
     if (!label_edges(f) || !label_siblings(f)
         || (f->ask->policy != FUSE_NONE && !label_parts(f)))
         return false;
+    if (f->ask->policy != FUSE_NONE)
+        label_narrows(f);
     JOT_ASSERT(label_verify(f), "an edge between groups goes down, an edge inside is fusable");
     return true;
 }

@@ -79,9 +79,8 @@ move_reindex(Fuser *f, uint32_t c)
     return true;
 }
 
-/* Integers become wider ones. */
-static bool
-move_widens(const Fuser *f, uint32_t e)
+JOT_FN bool
+jot_fuse_widens(const Fuser *f, uint32_t e)
 {
     const Node *to = f->node[e], *from = f->node[f->in[f->in0[e]]];
 
@@ -99,7 +98,7 @@ move_may(Fuser *f, uint32_t e)
         !f->need[e] || f->nvirtual + f->nneed[e] > 2 * f->n)
         return false;
     for (k = f->need[e]; k; k = f->needs.v[k].next)
-        if (f->needs.v[k].feed && !move_widens(f, e))
+        if (f->needs.v[k].feed && !jot_fuse_widens(f, e))
             return false;
     return f->moved_n[jot_fuse_root(f->moved_par, e)] < FUSE_MOVED;
 }

@@ -128,6 +128,7 @@ JOT_FN uint32_t jot_fuse_compose(Fuser *f, uint32_t outer, uint32_t inner);
 JOT_FN bool jot_fuse_settle(Fuser *f); /* who is a leaf, in memory, free */
 JOT_FN bool jot_fuse_pieces(Fuser *f); /* fuse/pieces.c: long sums are cut */
 JOT_FN bool jot_fuse_move(Fuser *f);
+JOT_FN bool jot_fuse_widens(const Fuser *f, uint32_t i); /* integers become wider ones */
 JOT_FN bool jot_fuse_link(Fuser *f);
 
 /* fuse/label.c, shift.c, place.c, clone.c, split.c */

@@ -36,7 +36,7 @@ enum { LINALG_BLOCK = 64 }; /* of one matrix */
         GLOBAL const ELEM *from = a + at * n * n; \
         GLOBAL ELEM *t = w + at * n * n; \
         GLOBAL ELEM *to = x + at * n * n; \
-        for (jot_i64 i = 0; i < n * n; i++) \
+        jot_simd for (jot_i64 i = 0; i < n * n; i++) \
             t[i] = from[i]; \
         for (jot_i64 j = 0; factor != 0 && j < n; j++) { \
             const ELEM over = (ELEM)1 / t[j * n + j]; \
@@ -46,20 +46,20 @@ enum { LINALG_BLOCK = 64 }; /* of one matrix */
             } \
             for (jot_i64 i = j + 1; i < n; i++) { \
                 const ELEM f = t[i * n + j]; \
-                for (jot_i64 k = j + 1; k <= i; k++) \
+                jot_simd for (jot_i64 k = j + 1; k < i + 1; k++) \
                     t[i * n + k] -= f * t[j * n + k]; \
             } \
         } \
         for (jot_i64 i = 0; i < n; i++) { \
             const ELEM over = unit != 0 ? (ELEM)1 : (ELEM)1 / t[i * n + i]; \
-            for (jot_i64 c = 0; c < n; c++) \
+            jot_simd for (jot_i64 c = 0; c < n; c++) \
                 to[i * n + c] = (ELEM)(c == i); \
             for (jot_i64 k = 0; k < i; k++) { \
                 const ELEM f = t[i * n + k]; \
-                for (jot_i64 c = 0; c <= k; c++) \
+                jot_simd for (jot_i64 c = 0; c < k + 1; c++) \
                     to[i * n + c] -= f * to[k * n + c]; \
             } \
-            for (jot_i64 c = 0; c <= i; c++) \
+            jot_simd for (jot_i64 c = 0; c < i + 1; c++) \
                 to[i * n + c] *= over; \
         } \
     }
@@ -87,38 +87,80 @@ enum { LINALG_BLOCK = 64 }; /* of one matrix */
                     most = i; \
                 } \
             } \
-            for (jot_i64 c = 0; most != j && c < n; c++) { \
-                const ELEM u = t[j * n + c]; \
-                const ELEM v = to[j * n + c]; \
-                t[j * n + c] = t[most * n + c]; \
-                to[j * n + c] = to[most * n + c]; \
-                t[most * n + c] = u; \
-                to[most * n + c] = v; \
-            } \
+            if (most != j) \
+                jot_simd for (jot_i64 c = 0; c < n; c++) { \
+                    const ELEM u = t[j * n + c]; \
+                    const ELEM v = to[j * n + c]; \
+                    t[j * n + c] = t[most * n + c]; \
+                    to[j * n + c] = to[most * n + c]; \
+                    t[most * n + c] = u; \
+                    to[most * n + c] = v; \
+                } \
             sign = most != j ? -sign : sign; \
             const ELEM pivot = t[j * n + j]; \
             const ELEM over = (ELEM)1 / pivot; \
             pivots[at * n + j] = j + 1 == n ? sign * pivot : pivot; \
-            for (jot_i64 c = 0; c < n; c++) { \
+            jot_simd for (jot_i64 c = 0; c < n; c++) { \
                 t[j * n + c] *= over; \
                 to[j * n + c] *= over; \
             } \
             for (jot_i64 i = 0; i < n; i++) { \
-                const ELEM f = i == j ? (ELEM)0 : t[i * n + j]; \
-                for (jot_i64 c = 0; i != j && c < n; c++) { \
-                    t[i * n + c] -= f * t[j * n + c]; \
-                    to[i * n + c] -= f * to[j * n + c]; \
-                } \
+                const ELEM f = t[i * n + j]; \
+                if (i != j) \
+                    jot_simd for (jot_i64 c = 0; c < n; c++) { \
+                        t[i * n + c] -= f * t[j * n + c]; \
+                        to[i * n + c] -= f * to[j * n + c]; \
+                    } \
+            } \
+        } \
+    }
+
+/* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n): row
+ * i of t times what is solved, or what is solved times row i. */
+#define LINALG_FEW(GLOBAL, ELEM) \
+    for (jot_i64 at = lo; at < hi; at++) { \
+        const jot_i64 n = a_1; \
+        const jot_i64 m = b_1; \
+        GLOBAL ELEM *to = x + at * m * n; \
+        jot_simd for (jot_i64 i = 0; i < m * n; i++) \
+            to[i] = b[at * m * n + i]; \
+        for (jot_i64 step = 0; step < n; step++) { \
+            const jot_i64 i = (lower != 0) != (turned != 0) ? step : n - 1 - step; \
+            const jot_i64 first = lower != 0 ? 0 : i + 1; \
+            const jot_i64 many = lower != 0 ? i : n - 1 - i; \
+            const jot_i64 whole = turned != 0 ? 0 : many / 16 * 16; \
+            GLOBAL const ELEM *row = a + (at * n + i) * n; \
+            for (jot_i64 r = 0; r < m; r++) { \
+                GLOBAL ELEM *y = to + r * n; \
+                ELEM sum[16]; \
+                jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                    sum[l] = 0; \
+                for (jot_i64 k = first; k < first + whole; k += 16) \
+                    jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                        sum[l] += row[k + l] * y[k + l]; \
+                for (jot_i64 l = 0; turned == 0 && l < many - whole; l++) \
+                    sum[l] += row[first + whole + l] * y[first + whole + l]; \
+                jot_simd for (jot_i64 l = 0; l < 8; l++) \
+                    sum[l] += sum[l + 8]; \
+                jot_simd for (jot_i64 l = 0; l < 4; l++) \
+                    sum[l] += sum[l + 4]; \
+                y[i] -= sum[0] + sum[1] + (sum[2] + sum[3]); \
+                y[i] = unit != 0 ? y[i] : y[i] / row[i]; \
+                const ELEM f = y[i]; \
+                if (turned != 0) \
+                    jot_simd for (jot_i64 k = first; k < first + many; k++) \
+                        y[k] -= f * row[k]; \
             } \
         } \
     }
 #define LINALG_TEXT(...) LINALG_TEXT_(__VA_ARGS__)
 #define LINALG_TEXT_(...) #__VA_ARGS__
 
+#define jot_simd
 #define LINALG_WORDS(ELEM) \
     typedef int64_t jot_i64; \
     const ELEM *a = buf[0]; \
-    ELEM *w = buf[1], *x = buf[2]; \
+    ELEM *x = buf[2]; \
     const jot_i64 lo = 0, hi = (jot_i64)scalars[2].f, a_1 = (jot_i64)scalars[3].f; \
     (void)user, (void)nbuf;
 
@@ -127,6 +169,7 @@ static void \
 linalg_triangle_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
 { \
     LINALG_WORDS(ELEM) \
+    ELEM *w = buf[1]; \
     const double factor = scalars[0].f, unit = scalars[1].f; \
     LINALG_TRIANGLE(, ELEM) \
 } \
@@ -134,22 +177,46 @@ static void \
 linalg_general_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
 { \
     LINALG_WORDS(ELEM) \
-    ELEM *pivots = buf[3]; \
+    ELEM *w = buf[1], *pivots = buf[3]; \
     LINALG_GENERAL(, ELEM) \
+} \
+static void \
+linalg_few_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
+{ \
+    LINALG_WORDS(ELEM) \
+    const ELEM *b = buf[1]; \
+    const double lower = scalars[0].f, unit = scalars[1].f, turned = scalars[4].f; \
+    const jot_i64 b_1 = (jot_i64)scalars[5].f; \
+    LINALG_FEW(, ELEM) \
 }
 LINALG_HOST(f32, float)
 LINALG_HOST(f64, double)
+#undef jot_simd
 
 typedef struct { const char *text, *opencl; jot_HostFn *host; } LinalgKernel;
+typedef enum { LINALG_IS_TRIANGLE, LINALG_IS_GENERAL, LINALG_IS_FEW, LINALG_KINDS } LinalgKind;
 
 #define LINALG_KERNEL(CODE, ELEM, HOST) \
     {LINALG_TEXT(CODE(, ELEM)), LINALG_TEXT(CODE(__global, ELEM)), HOST}
-static const LinalgKernel linalg_kernels[2][2] = {
+static const LinalgKernel linalg_kernels[LINALG_KINDS][2] = {
     {LINALG_KERNEL(LINALG_TRIANGLE, float, linalg_triangle_f32),
      LINALG_KERNEL(LINALG_TRIANGLE, double, linalg_triangle_f64)},
     {LINALG_KERNEL(LINALG_GENERAL, float, linalg_general_f32),
-     LINALG_KERNEL(LINALG_GENERAL, double, linalg_general_f64)}
+     LINALG_KERNEL(LINALG_GENERAL, double, linalg_general_f64)},
+    {LINALG_KERNEL(LINALG_FEW, float, linalg_few_f32),
+     LINALG_KERNEL(LINALG_FEW, double, linalg_few_f64)}
 };
+
+/* Of what all kernels have. */
+static jot_Code
+linalg_code_of(LinalgKind kind, jot_Var a, const char *name)
+{
+    const LinalgKernel *k = &linalg_kernels[kind][jot_dtype(a) == JOT_F64];
+    jot_Code code = {.name = name, .parallel = "a_0", .source = k->text, .host = k->host};
+    code.opencl.source = k->opencl;
+    code.cuda.source = k->text;
+    return code;
+}
 
 /* Of the numbers of a (count, n, n). out: w and x, which are as large, and pivots if general. */
 static bool
@@ -158,17 +225,20 @@ linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
     static const char *const in_names[] = {"a"};
     jot_Var in = jot_stop_grad(a);
     int64_t count = jot_extent(a, 0), n = jot_extent(a, 1);
-    const LinalgKernel *k = &linalg_kernels[general][jot_dtype(a) == JOT_F64];
     jot_CodeScalar scalars[4] = {{"factor", factor}, {"unit", unit}, {"count", (double)count},
                                  {"n", (double)n}};
     jot_CodeOut outs[3] = {{.name = "w", .like = "a"}, {.name = "x", .like = "a"},
                            {.name = "pivots", .dtype = jot_dtype(a), .shape = JOT_SHAPE(count, n)}};
-    jot_Code code = {.name = general ? "inverse" : factor ? "cholesky" : "triangular inverse",
-                     .inputs = 1, .in = &in, .in_names = in_names, .outputs = general ? 3 : 2,
-                     .out = outs, .scalars = 4, .scalar = scalars, .parallel = "a_0",
-                     .source = k->text, .host = k->host};
-    code.opencl.source = k->opencl;
-    code.cuda.source = k->text;
+    jot_Code code = linalg_code_of(general ? LINALG_IS_GENERAL : LINALG_IS_TRIANGLE, a,
+                                   general ? "inverse" : factor ? "cholesky"
+                                                                : "triangular inverse");
+    code.inputs = 1;
+    code.in = &in;
+    code.in_names = in_names;
+    code.outputs = general ? 3 : 2;
+    code.out = outs;
+    code.scalars = 4;
+    code.scalar = scalars;
     return jot_code(a.ctx, &code, out);
 }
 
@@ -355,6 +425,60 @@ linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
     return jot_concat(jot_vars(blocks, x), 1);
 }
 
+/* ---- of few right sides ---- */
+
+static jot_CustomGradFn linalg_few_grad;
+
+/* The x of t x' = b' (how: t' for t), by rows of b and x (count, m, n): a kernel that reads t once,
+ * where blocks would be inverted first. */
+static jot_Var
+linalg_few(jot_Var t, jot_Var b, unsigned how)
+{
+    static const char *const in_names[] = {"a", "b"};
+    static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    jot_Var in[2] = {jot_stop_grad(t), jot_stop_grad(b)}, x, y;
+    jot_CodeScalar scalars[6] = {
+        {"lower", !(how & JOT_SOLVE_UPPER)}, {"unit", (how & JOT_SOLVE_UNIT) != 0},
+        {"count", (double)jot_extent(t, 0)}, {"n", (double)jot_extent(t, 1)},
+        {"turned", (how & JOT_SOLVE_TRANSPOSED) != 0}, {"m", (double)jot_extent(b, 1)}};
+    jot_CodeOut out = {.name = "x", .like = "b"};
+    if (!jot_ok(t) || !jot_ok(b))
+        return nn_poison(t.ctx);
+    jot_Code code = linalg_code_of(LINALG_IS_FEW, t, "triangular solve");
+    code.inputs = 2;
+    code.in = in;
+    code.in_names = in_names;
+    code.outputs = 1;
+    code.out = &out;
+    code.scalars = 6;
+    code.scalar = scalars;
+    return jot_code(t.ctx, &code, &x) &&
+           jot_custom_grad(JOT_VARS(x), JOT_VARS(t, b), linalg_few_grad,
+                           (void *)(uintptr_t)&hows[how], &y) ? y : nn_poison(t.ctx);
+}
+
+/* Faster than by blocks: 16 of 1,024 rows take 0.36 ms, by blocks 0.52; 2 of 64 x 64 0.12 and
+ * 0.21, 4 0.22 and 0.22. */
+static bool
+linalg_is_few(int64_t n, int64_t sides)
+{
+    return sides <= 1 || (sides <= 16 && 32 * sides <= n);
+}
+
+/* b's is a solve with t turned round; t's -db x', of the triangle that is read. */
+static bool
+linalg_few_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
+{
+    unsigned how = *(const unsigned *)user;
+    int unit = how & JOT_SOLVE_UNIT ? 1 : 0;
+    jot_Var db = linalg_few(in.v[0], dx.v[0], how ^ JOT_SOLVE_TRANSPOSED);
+    bool turned = how & JOT_SOLVE_TRANSPOSED;
+    jot_Var d = jot_neg(jot_matmul(linalg_turned(turned ? x.v[0] : db), turned ? db : x.v[0]));
+    din[0] = how & JOT_SOLVE_UPPER ? jot_triu(d, unit) : jot_tril(d, -unit);
+    din[1] = db;
+    return jot_ok(din[0]) && jot_ok(din[1]);
+}
+
 /* ---- checks ---- */
 
 /* a is of square matrices; in a scope that jot_leave ends it becomes (count, n, n), of a float that
@@ -430,6 +554,11 @@ linalg_sides(jot_Var a, jot_Var b, unsigned how)
     bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
     jot_Var t = linalg_three(a), x = linalg_three(b);
     bool lower = !(how & JOT_SOLVE_UPPER);
+    if (linalg_is_few(jot_extent(t, 1), jot_extent(x, right ? 1 : 2))) {
+        if (right)
+            return linalg_few(t, x, (how ^ JOT_SOLVE_TRANSPOSED) & ~(unsigned)JOT_SOLVE_RIGHT);
+        return linalg_turned(linalg_few(t, linalg_turned(x), how));
+    }
     if (turned != right) {
         t = linalg_turned(t);
         lower = !lower;

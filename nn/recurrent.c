@@ -77,7 +77,7 @@ rnn_gate(const Rnn *r, jot_Var gates, int k)
 static jot_Var
 rnn_cell(const Rnn *r, jot_Var x, jot_Var h)
 {
-    jot_Var a = jot_add(x, rnn_product(h, r->w->state, r->w->bias_state));
+    jot_Var a = jot_add(x, jot_matmul(h, r->w->state)); /* x has both biases */
     return r->w->relu ? jot_relu(a) : jot_tanh(a);
 }
 
@@ -91,11 +91,11 @@ gru_cell(const Rnn *r, jot_Var x, jot_Var h)
     return jot_add(now, jot_mul(keep, jot_sub(h, now)));
 }
 
-/* *c becomes the new cell. */
+/* *c becomes the new cell. x has both biases. */
 static jot_Var
 lstm_cell(const Rnn *r, jot_Var x, jot_Var h, jot_Var *c)
 {
-    jot_Var a = jot_add(x, rnn_product(h, r->w->state, r->w->bias_state));
+    jot_Var a = jot_add(x, jot_matmul(h, r->w->state));
     jot_Var in = jot_sigmoid(rnn_gate(r, a, 0)), keep = jot_sigmoid(rnn_gate(r, a, 1));
     jot_Var now = jot_tanh(rnn_gate(r, a, 2)), out = jot_sigmoid(rnn_gate(r, a, 3));
     *c = jot_add(jot_mul(keep, *c), jot_mul(in, now));
@@ -107,7 +107,10 @@ static jot_Var
 rnn_steps(const Rnn *r, jot_Var x, jot_Var *h, jot_Var *c, jot_Var *ys)
 {
     jot_Ctx *ctx = x.ctx;
-    x = rnn_product(x, r->w->in, r->w->bias_in);
+    jot_Var bias = r->w->bias_in, later = r->w->bias_state;
+    if (r->gates != GRU_GATES && nn_given(later)) /* a GRU's reset gate has it behind the product */
+        bias = nn_given(bias) ? jot_add(bias, later) : later;
+    x = rnn_product(x, r->w->in, bias);
     for (int64_t k = 0; k < r->t; k++) {
         int64_t t = r->w->reverse ? r->t - 1 - k : k;
         jot_Var now = jot_squeeze(jot_narrow(x, 0, t, 1), 0), cell = c ? *c : now;

@@ -68,9 +68,10 @@ scan_terms(const Scan *s, jot_Var x)
     return scan_reduce(s, jot_where(count, jot_reindex(x, shape, index), none), 3);
 }
 
-/* x (outer, n, inner) */
+/* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a
+ * block's terms would make it again. */
 static jot_Var
-scan_run(const Scan *s, jot_Var x)
+scan_run(const Scan *s, jot_Var x, bool within)
 {
     int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
     int64_t blocks = (n + SCAN_BLOCK - 1) / SCAN_BLOCK, all = blocks * SCAN_BLOCK;
@@ -82,7 +83,8 @@ scan_run(const Scan *s, jot_Var x)
     if (all > n)
         x = jot_pad(x, JOT_INTS(0, 0, 0), JOT_INTS(0, all - n, 0), s->identity);
     x = jot_reshape(x, JOT_SHAPE(outer, blocks, SCAN_BLOCK, inner));
-    jot_Var sums = scan_run(&before, scan_reduce(s, x, 2));
+    jot_Var sums = scan_run(&before, scan_reduce(s, x, 2), true);
+    sums = within ? sums : jot_stop_fuse(sums);
     jot_Var y = scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x));
     return jot_narrow(jot_reshape(y, JOT_SHAPE(outer, all, inner)), 1, 0, n);
 }
@@ -101,7 +103,7 @@ scan_along(const Scan *given, jot_Var x, int dim, const char *op)
     jot_Var y = dtype < JOT_F16 && !s.log ? x : nn_wide(x);
     bool sums = s.op == JOT_ADD || s.op == JOT_MUL;
     if (jot_nelem(x) || (sums && !s.log)) /* a maximum of nothing is refused */
-        y = jot_reshape(scan_run(&s, nn_three(y, dim)), jot_shape(x));
+        y = jot_reshape(scan_run(&s, nn_three(y, dim), false), jot_shape(x));
     return jot_leave(x.ctx, dtype < JOT_F16 ? y : jot_cast(y, dtype));
 }
 

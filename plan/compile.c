@@ -91,6 +91,30 @@ compile_what(PlanKernel *const *k, uint32_t n, Text *what)
 
 /* ---- what is on disk ---------------------------------------------------------------------- */
 
+/* The kernels that a unit's text defines, by the hashes in their names. */
+static bool
+unit_names(Make *m, uint32_t unit)
+{
+    static const char prefix[] = "\njot_k_"; /* of a definition, on a line of its own */
+    const size_t n = sizeof prefix - 1;
+    const Text *text = &m->units.v[unit].text;
+    const char *s = text->s, *end = s + text->n;
+    int i;
+
+    for (; s + n + 16 <= end; s++) {
+        PlanUnitName name = {0, unit};
+
+        if (*s != '\n' || memcmp(s, prefix, n))
+            continue;
+        for (i = 0, s += n; i < 16; i++, s++)
+            name.hash = name.hash << 4 | (uint64_t)(*s >= 'a' ? *s - 'a' + 10 : *s - '0');
+        if (!jot_vec_reserve(&m->ctx->mem, m->unit_names, 1))
+            return false;
+        m->unit_names.v[m->unit_names.n++] = name;
+    }
+    return true;
+}
+
 static bool
 compile_new_unit(Make *m, KernelSym *sym, PlanKernel *k)
 {
@@ -109,7 +133,7 @@ compile_new_unit(Make *m, KernelSym *sym, PlanKernel *k)
     unit.module = module;
     m->units.v[m->units.n++] = unit;
     module_hold(module, k, 0);
-    return true;
+    return unit_names(m, m->units.n - 1);
 }
 
 JOT_FN void
@@ -128,9 +152,11 @@ jot_plan_recall(Make *m, PlanKernel *k)
     memset(&sym, 0, sizeof sym);
     sym.name = k->name;
     sym.text = text.s;
-    for (i = 0; !found && text.s && i < m->units.n; i++) {
-        PlanUnit *unit = &m->units.v[i];
+    for (i = 0; !found && text.s && i < m->unit_names.n; i++) {
+        PlanUnit *unit = &m->units.v[m->unit_names.v[i].unit];
 
+        if (m->unit_names.v[i].hash != k->hash)
+            continue;
         found = backend->recall(backend, m->ctx, &sym, &unit->module->code, &unit->text);
         if (found)
             module_hold(unit->module, k, 0);
@@ -150,6 +176,7 @@ jot_plan_units_free(Make *m)
         jot_plan_module_unref(m->ctx, m->units.v[i].module);
     }
     jot_vec_free(&m->ctx->mem, m->units);
+    jot_vec_free(&m->ctx->mem, m->unit_names);
 }
 
 /* ---- compiling ---------------------------------------------------------------------------- */
@@ -452,6 +479,8 @@ jot_plan_compile(Make *m)
     m->plan->generic = begins && jot_tier_generic(ctx, m->plan);
     ok = ok && jot_plan_start(ctx, m->plan, begins ? 0 : ctx->plans->launches + 1)
       && (m->plan->early || jot_tier_settle(ctx, m->plan, false));
+    if (ok && begins)
+        jot_kept_write(ctx, m->plan, true);
     for (i = 0; ok && !m->plan->early && i < m->plan->steps.n; i++)
         if (m->plan->steps.v[i].quick.kernel)
             m->plan->steps.v[i].quick.kernel->met = true;

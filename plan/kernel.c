@@ -353,6 +353,7 @@ typedef struct {
     const BuildArgs *args;
     size_t shared_nbytes;
     PlanStep *step;
+    bool kept;             /* its text was on disk (plan/tier/kept.c) */
 } KernelStep;
 
 /* Its text for a tier is what the step launches there. */
@@ -394,8 +395,15 @@ static bool
 kernel_tiers(KernelStep *s, bool keep)
 {
     Make *m = s->m;
-    bool ok = kernel_tier(s, TIER_BEST);
+    bool whole = keep && m->plan->kept && (s->own || jot_plan_group_key_whole(m, s->group)), ok;
+    const GroupKey *key = s->own ? &m->sought : &m->whole;
 
+    s->kept = whole && jot_kept_step(m, key, s->what, s->step, &s->shared_nbytes);
+    if (s->kept)
+        s->args = &m->args;
+    ok = s->kept || kernel_tier(s, TIER_BEST);
+    if (ok && whole)
+        jot_kept_note(m, key, s->step, s->args, s->shared_nbytes, !s->kept);
     /* how much of what begins as it is will change is not known: little */
     s->step->seconds = s->step->begins ? 0 : jot_cost_seconds(&s->step->cost, &m->ctx->target);
     if (ok && jot_plan_step_quick(m, s->step) && !jot_tier_waits(m->ctx, s->step))
@@ -408,7 +416,7 @@ jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, u
                   const uint32_t *var, uint32_t n, bool keep)
 {
     PlanStep step = {0};
-    KernelStep s = {m, 0, k, sched, what, &m->args, 0, &step};
+    KernelStep s = {m, 0, k, sched, what, &m->args, 0, &step, false};
     bool ok;
 
     k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
@@ -424,11 +432,13 @@ static bool
 kernel_new_step(Make *m, uint32_t group, bool keep, PlanStep *step)
 {
     char what[96];
-    KernelStep s = {m, group, NULL, NULL, what, NULL, 0, step};
+    KernelStep s = {m, group, NULL, NULL, what, NULL, 0, step, false};
+    bool ok;
 
     kernel_describe(m, group, what, sizeof what);
-    m->ctx->stats.groups_built++;
-    return kernel_tiers(&s, keep) && kernel_step_args(m, group, s.args, s.shared_nbytes, step);
+    ok = kernel_tiers(&s, keep);
+    ++*(s.kept ? &m->ctx->stats.groups_known : &m->ctx->stats.groups_built);
+    return ok && kernel_step_args(m, group, s.args, s.shared_nbytes, step);
 }
 
 static bool

@@ -120,6 +120,8 @@ known_put_node(Make *m, uint32_t *w, uint32_t group, uint32_t pos, bool layouts)
     const Node *n = jot_node(m->ctx, id);
     const Fusion *f = m->fusion;
     bool memory = known_memory(m, group, pos);
+    uint32_t *to;
+    int k;
 
     w = jot_key_shape(w, n, memory ? NODE_LEAF : (NodeKind)n->kind,
                       memory ? 0 : f->place[pos] + 1);
@@ -127,7 +129,10 @@ known_put_node(Make *m, uint32_t *w, uint32_t group, uint32_t pos, bool layouts)
         w = known_put_place(m, w, group, pos);
     if (memory)
         return w;
+    to = w + 2 + n->ninputs; /* expressions, by their numbers in the pool */
     w = jot_key_node(m->ctx, w, id, f->group[pos] == group, known_number, m);
+    for (k = 0; m->sought.whole && k < n->nindex + n->ncond; k++)
+        to[k] = jot_kept_index(m, to[k]);
     return known_put_axes(m, w, pos, n);
 }
 
@@ -239,6 +244,56 @@ jot_plan_group_key_base(Make *m, uint32_t group, const PlanKnown *known)
 }
 
 JOT_FN bool
+jot_plan_group_key_whole(Make *m, uint32_t group)
+{
+    GroupKey sought = m->sought;
+    uint32_t i;
+    bool ok;
+
+    m->sought = m->whole;
+    m->sought.number = sought.number;
+    m->sought.key.n = m->sought.pos.n = m->sought.ix.n = 0;
+    m->sought.whole = true;
+    ok = known_walk(m, group, KEY_STEP) && known_over(m, group) && jot_kept_indices(m);
+    for (i = 0; i < m->sought.pos.n; i++)
+        sought.number[m->sought.pos.v[i]] = 0;
+    m->whole = m->sought;
+    m->whole.number = NULL;
+    m->sought = sought;
+    return ok && sought.pos.n == m->whole.pos.n
+        && !memcmp(sought.pos.v, m->whole.pos.v, sought.pos.n * sizeof *sought.pos.v);
+}
+
+JOT_FN bool
+jot_plan_group_key_pack(Make *m, jot_DType dtype, const Layout *from, const Layout *l,
+                        const Winograd *t)
+{
+    GroupKey *sought = &m->sought;
+    uint32_t *w;
+    int i;
+
+    if (!jot_plan_group_key_own(m, KEY_PACK, dtype, t != NULL, l)
+        || !jot_vec_reserve(&m->ctx->mem, sought->key, KNOWN_LAYOUT + 2 * JOT_MAX_RANK + 24))
+        return false;
+    w = sought->key.v + sought->key.n;
+    *w++ = from != NULL;
+    w = from ? known_put_layout(w, from) : w;
+    for (i = 0; t && i < 4; i++) {
+        *w++ = (uint32_t)t->taps_dim[i];
+        w = jot_key_put64(w, (uint64_t)t->taps_ext[i]);
+    }
+    if (t) {
+        *w++ = (uint32_t)t->flip[0] | (uint32_t)t->flip[1] << 1 | (uint32_t)t->side << 8
+             | (uint32_t)t->lanes << 16;
+        *w++ = (uint32_t)t->panel;
+        w = jot_key_put64(jot_key_put64(w, (uint64_t)t->channels), (uint64_t)t->outs);
+    }
+    sought->key.n = (uint32_t)(w - sought->key.v);
+    sought->hash = jot_plan_hash(sought->key.v, sought->key.n);
+    return true;
+}
+
+JOT_FN bool
 jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layout *l)
 {
     GroupKey *sought = &m->sought;
@@ -284,6 +339,9 @@ jot_plan_group_key_free(Make *m)
 {
     jot_vec_free(&m->ctx->mem, m->sought.key);
     jot_vec_free(&m->ctx->mem, m->sought.pos);
+    jot_vec_free(&m->ctx->mem, m->whole.key);
+    jot_vec_free(&m->ctx->mem, m->whole.pos);
+    jot_vec_free(&m->ctx->mem, m->whole.ix);
     jot_mem_free(&m->ctx->mem, m->sought.number, m->s->list.n * sizeof *m->sought.number);
     if (m->base)
         jot_mem_free(&m->ctx->mem, m->base, (m->fusion->ngroups + 1) * sizeof *m->base);

@@ -112,8 +112,11 @@ make_steps(Make *m)
                || jot_fail_memory(m->ctx, "plan"));
     uint32_t g;
 
+    if (ok)
+        jot_kept_open(m);
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
         ok = jot_plan_step(m, g);
+    jot_kept_loaded(m);
     jot_plan_log(m->ctx, &m->dump);
     ok = ok && jot_plan_order(m->ctx, m->plan);
     if (ok)

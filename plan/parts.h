@@ -160,6 +160,7 @@ struct Plan {
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
     bool generic;          /* heavy, of texts met with other extents: these are compiled */
+    struct PlanKept *kept; /* plan/tier/kept.c; NULL: nothing of it is, or no more */
 };
 
 /* What one run of a plan works on. `block`: temporaries and scratch, the context's. */
@@ -275,11 +276,13 @@ typedef struct {
     Vec(uint32_t) key;
     Vec(uint32_t) pos;     /* the positions that it reaches, by their number in it */
     uint32_t *number;      /* per position of the list: 1 + that number, while the key is made */
+    Vec(Ix) ix;            /* whole: expressions by their number in it */
+    bool whole;            /* the key says all of it in every context: expressions, too */
     uint64_t hash;
 } GroupKey;
 /* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that
  * there are; that in these no tiles suit it; a step of the plan's own. */
-typedef enum { KEY_USES, KEY_STEP, KEY_NO_TILES, KEY_BORDER, KEY_STACK } KeyOf;
+typedef enum { KEY_USES, KEY_STEP, KEY_NO_TILES, KEY_BORDER, KEY_STACK, KEY_PACK } KeyOf;
 /* A group whose accesses are remembered: who has them says all of it but layouts. */
 typedef struct { uint64_t serial; uint32_t pos, npos; } GroupBase; /* 0: none; in m->base_pos */
 /* What is remembered of a group; the first member of the record. */
@@ -309,6 +312,7 @@ typedef struct {
 /* A mark, never called: the function of what a device launches, of branches and of loops. */
 JOT_FN KernelFn jot_plan_no_fn;
 typedef struct { PlanModule *module; Text text; } PlanUnit;
+typedef struct { uint64_t hash; uint32_t unit; } PlanUnitName;
 typedef struct {
     jot_Ctx *ctx;
     const Selection *s;
@@ -326,7 +330,7 @@ typedef struct {
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
-    GroupKey sought;       /* the group that is looked for */
+    GroupKey sought, whole;  /* the group that is looked for; the same in every context */
     GroupBase *base;       /* per group, once layouts were chosen; else NULL */
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
@@ -335,6 +339,7 @@ typedef struct {
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its key */
     Vec(PlanUnit) units;   /* found on disk */
+    Vec(PlanUnitName) unit_names; /* kernels in them */
     PlanKernels held;      /* with a reference until the plan is made: what was measured */
     Text dump;
 } Make;
@@ -425,9 +430,13 @@ JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
 JOT_FN bool jot_plan_group_key(Make *m, uint32_t group, KeyOf of);
 /* ... from now on its key is short: `known` has its accesses. */
 JOT_FN void jot_plan_group_key_base(Make *m, uint32_t group, const PlanKnown *known);
-/* The key of a step of the plan's own: a stack of pieces of n elements,
- * a border of the layout. */
+/* Once more, in m->whole: m->sought stays. False: it has none. */
+JOT_FN bool jot_plan_group_key_whole(Make *m, uint32_t group);
+/* The key of a step of the plan's own: a stack of pieces of n elements, a border of the layout, a
+ * copy `from` that layout (NULL: row-major) to l, or to `tiles` of it. It is whole. */
 JOT_FN bool jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layout *l);
+JOT_FN bool jot_plan_group_key_pack(Make *m, jot_DType dtype, const Layout *from, const Layout *l,
+                                    const Winograd *tiles);
 JOT_FN void jot_plan_group_key_free(Make *m);
 JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->sought; NULL: new */
 JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
@@ -438,6 +447,24 @@ JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *
                                 size_t shared_nbytes);
 JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *args,
                                 size_t *shared_nbytes);
+
+/* plan/tier/kept.c: texts of kernels that are kept on disk by the keys of their groups. */
+/* Of the plan that is made: m->plan->kept, NULL where nothing is kept. */
+JOT_FN void jot_kept_open(Make *m);
+/* The step with this whole key, called with m->args, if it is kept and its function is on disk,
+ * too. */
+JOT_FN bool jot_kept_step(Make *m, const GroupKey *key, const char *what, PlanStep *step,
+                          size_t *shared_nbytes);
+/* The step is of the plan; fresh: it was not kept. */
+JOT_FN void jot_kept_note(Make *m, const GroupKey *key, const PlanStep *step,
+                          const BuildArgs *args, size_t shared_nbytes, bool fresh);
+JOT_FN void jot_kept_loaded(Make *m);              /* what was read is asked for no more */
+/* Before a run, or (due) when kernels are compiled: write what is fresh, at the second run. */
+JOT_FN void jot_kept_write(jot_Ctx *ctx, Plan *plan, bool due);
+JOT_FN void jot_kept_free(jot_Ctx *ctx, Plan *plan);
+/* Number of an expression in a whole key; what the expressions are, behind it. */
+JOT_FN uint32_t jot_kept_index(Make *m, Ix ix);
+JOT_FN bool jot_kept_indices(Make *m);
 
 /* plan/layout/layout.c: the layout of each temporary, and copies in other layouts; before any
  * step. */
@@ -517,7 +544,7 @@ JOT_FN void jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call
 /* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
  * refused. */
 JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
-                               const Buffer *leaf);
+                               const Buffer *leaf, BufferShare *share);
 /* After a run: the copy that it made stays with the leaf's elements. */
 JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
 /* Instead, when it did not run: the memory goes. */

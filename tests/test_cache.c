@@ -118,7 +118,7 @@ test_every_byte(void)
                 object = bytes_of("its code");
     char dir[300], path[600];
     struct stat st = {0};
-    Bytes found = {NULL, 0};
+    Bytes entry, found = {NULL, 0};
     Cache cache;
     World w;
     off_t at;
@@ -134,14 +134,14 @@ test_every_byte(void)
             damage(path, at, cut);
             w.log_nbytes = 0;
             memset(w.log, 0, sizeof w.log);
-            CHECK(!jot_cache_find(&cache, w.ctx, key, text, &found), "byte %d, cut %d: found",
+            CHECK(!jot_cache_find(&cache, w.ctx, key, text, &entry, &found), "byte %d, cut %d: found",
                   (int)at, cut);
             CHECK(strstr(w.log, "damaged"), "byte %d, cut %d: %s", (int)at, cut, w.log);
             jot_cache_keep(&cache, w.ctx, key, text, object);
         }
-    CHECK(jot_cache_find(&cache, w.ctx, key, text, &found) && found.n == object.n
+    CHECK(jot_cache_find(&cache, w.ctx, key, text, &entry, &found) && found.n == object.n
           && !memcmp(found.p, object.p, found.n), "not as it was kept");
-    jot_bytes_free(w.ctx, &found);
+    jot_bytes_free(w.ctx, &entry);
     jot_cache_close(&cache);
     world_close(&w);
 }

@@ -1,6 +1,6 @@
 /* tests/test_half.c - products of halves: by the processor's tiles where it has them, by its dot
  * products where it has these, else by floats, all within the bound that docs/kernels.md states;
- * "exact" is by floats. Gradients and places of extremes of halves.
+ * "exact" is by floats. Gradients and places of extremes of halves; rows that end within a vector.
  *
  * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c,
  * ccode/emit/statement.c. */
@@ -174,6 +174,55 @@ test_extremes(const char *backend, jot_DType dtype)
     CHECK(!memcmp(place[0], place[1], sizeof place[0]), "%s: places", backend);
 }
 
+/* Whole numbers that halves hold, so every order of sums gives the same. */
+static jot_Var
+wholes(jot_Ctx *c, jot_DType dtype, jot_Ints shape, uint32_t seed)
+{
+    enum { MOST = 1 << 15 };
+    static float v[MOST];
+    int64_t n = 1;
+    for (int i = 0; i < shape.n; i++)
+        n *= shape.v[i];
+    for (int64_t i = 0; i < n; i++)
+        v[i] = roundf(drawn(&seed, 2.4f));
+    return jot_cast(jot_array(c, JOT_F32, shape, v), dtype);
+}
+
+/* Rows that end within a vector, some of them blocks of which another dimension is made: channels
+ * in panels, rests of rows, edges of windows. */
+static jot_Var
+in_parts(jot_Ctx *c, jot_DType dtype, int i)
+{
+    jot_Conv conv = {.stride = {1, 1}, .pad = {1, 1}, .dilation = {1, 1}, .groups = 1};
+    if (i == 0)
+        return jot_conv2d(wholes(c, dtype, JOT_SHAPE(1, 20, 7, 8), 1),
+                          wholes(c, dtype, JOT_SHAPE(77, 20, 3, 3), 2), &conv);
+    if (i == 1)
+        return jot_relu(jot_matmul(wholes(c, dtype, JOT_SHAPE(8, 128), 3),
+                                   wholes(c, dtype, JOT_SHAPE(128, 200), 4)));
+    return jot_add(jot_pad(wholes(c, dtype, JOT_SHAPE(9, 5, 7 + i), 5), JOT_INTS(0, 0, 2),
+                           JOT_INTS(0, 0, 1), 1), wholes(c, dtype, JOT_SHAPE(9, 5, 10 + i), 6));
+}
+
+static void
+test_parts(jot_DType dtype)
+{
+    enum { PROGRAMS = 40, MOST = 1 << 14 };
+    static float got[MOST], want[MOST];
+    for (int i = 0; i < PROGRAMS; i++) {
+        jot_Ctx *c[2] = {open_with("default"), jot_open(&(jot_Config){.backend = "interp"})};
+        int64_t n = 0;
+        for (int k = 0; k < 2; k++) {
+            jot_Var y = jot_cast(in_parts(c[k], dtype, i), JOT_F32);
+            n = jot_nelem(y);
+            CHECK(jot_copy(y, k ? want : got, (size_t)n * sizeof *got), "%s", jot_message(c[k]));
+            jot_close(c[k]);
+        }
+        CHECK(!memcmp(got, want, (size_t)n * sizeof *got), "%s: program %d differs",
+              jot_dtype_name(dtype), i);
+    }
+}
+
 int
 main(void)
 {
@@ -195,6 +244,8 @@ main(void)
         SKIP("tiles: the processor or the system has none");
     if (!(here.dots >> DOT_BF16 & 1))
         SKIP("dot products: the processor has none");
+    test_parts(JOT_BF16);
+    test_parts(JOT_F16);
     test_products("default", &here);
     here.tiles = false;
     here.dots = 0;

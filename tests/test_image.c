@@ -185,6 +185,44 @@ check_fusion(void)
     jot_close(c);
 }
 
+/* What goes another way with many channels, or large images, is what it is of each channel alone. */
+static jot_Var
+way(int way, jot_Var x, jot_Var grid)
+{
+    switch (way) {
+    case 0: return jot_adaptive_avg_pool(x, JOT_SHAPE(7, 11));
+    case 1: return jot_grid_sample(x, grid, SAMPLE(.mode = JOT_LINEAR));
+    default: return jot_grid_sample(x, grid, SAMPLE(.mode = JOT_NEAREST));
+    }
+}
+
+static void
+check_ways(void)
+{
+    jot_Ctx *c = open_ctx();
+    jot_Var x = jot_param_of(jot_normal(c, JOT_F32, JOT_SHAPE(4, 18, 31, 33)));
+    jot_Var grid = jot_param_of(jot_normal(c, JOT_F32, JOT_SHAPE(4, 9, 17, 2)));
+    for (int k = 0; k < 3; k++) {
+        jot_Var part[18], y[2], g[2][2];
+        for (int i = 0; i < 18; i++)
+            part[i] = way(k, jot_narrow(x, 1, i, 1), grid);
+        y[0] = way(k, x, grid);
+        y[1] = jot_concat(jot_vars(18, part), 1);
+        for (int i = 0; i < 2; i++) {
+            jot_Var w = jot_sin(jot_iota(c, JOT_F32, jot_shape(y[i]), 1));
+            jot_Var s = jot_sum(jot_mul(jot_square(y[i]), w), JOT_ALL_DIMS);
+            jot_grad(s, k == 1 ? JOT_VARS(x, grid) : JOT_VARS(x), g[i]);
+        }
+        double off = jot_item(jot_max(jot_abs(jot_sub(y[0], y[1])), JOT_ALL_DIMS));
+        for (int i = 0; i < 1 + (k == 1); i++) {
+            double most = jot_item(jot_max(jot_abs(g[1][i]), JOT_ALL_DIMS));
+            off += jot_item(jot_max(jot_abs(jot_sub(g[0][i], g[1][i])), JOT_ALL_DIMS)) / most;
+        }
+        CHECK(off < 1e-5, "way %d: off by %g: %s", k, off, jot_message(c));
+    }
+    jot_close(c);
+}
+
 /* Batches, channels and boxes of none; the largest of equals, NaN, nothing but -inf. */
 static void
 check_edges(void)
@@ -395,6 +433,7 @@ main(void)
         check_transposed_is_gradient();
         check_fusion();
         check_edges();
+        check_ways();
         check_long_rows();
         check_lowest();
     }

@@ -85,6 +85,7 @@ check_values(const char *backend, jot_DType t, int64_t count, int64_t n)
     if (n <= 150) { /* some triangles of random numbers are close to singular: these are not */
         jot_Var tri = jot_add(jot_scale(g, 1.0 / (n ? (double)n : 1)), eye);
         check_sides(tri, b, t);
+        check_sides(tri, jot_narrow(b, 2, 0, 1), t); /* one by one, not by blocks */
         check_residual(jot_matmul(jot_inverse(a), a), eye, t, "inverse", count, n);
         check_residual(jot_matmul(tri, jot_solve(tri, b)), b, t, "general system", count, n);
         CHECK(jot_slogdet(a, &sign, &log), "%s", jot_message(c));
@@ -98,9 +99,10 @@ check_values(const char *backend, jot_DType t, int64_t count, int64_t n)
 
 /* ---- derivatives ---- */
 
-typedef enum { CHOLESKY, TRIANGLE, SYSTEM, INVERSE, DET, LOGDET, GENERAL, POWER, OPS } Op;
+typedef enum { CHOLESKY, TRIANGLE, ONE, SYSTEM, INVERSE, DET, LOGDET, GENERAL, POWER, OPS } Op;
 static const char *const op_names[] = {
-    "cholesky", "solve_triangular", "cholesky_solve", "inverse", "det", "slogdet", "solve", "power"
+    "cholesky", "solve_triangular", "one side", "cholesky_solve", "inverse", "det", "slogdet",
+    "solve", "power"
 };
 
 static jot_Var
@@ -110,6 +112,9 @@ apply(Op op, jot_Var a, jot_Var b)
     switch (op) {
     case CHOLESKY: return jot_cholesky(a);
     case TRIANGLE: return jot_solve_triangular(a, b, JOT_SOLVE_UPPER);
+    case ONE:
+        b = jot_solve_triangular(a, jot_narrow(b, 2, 0, 1), JOT_SOLVE_UPPER | JOT_SOLVE_UNIT);
+        return jot_solve_triangular(a, b, JOT_SOLVE_TRANSPOSED);
     case SYSTEM: return jot_cholesky_solve(jot_cholesky(a), b);
     case INVERSE: return jot_inverse(a);
     case DET: return jot_det(a);
@@ -269,6 +274,7 @@ main(void)
     }
     check_derivatives(SYSTEM, 66, false);
     check_derivatives(TRIANGLE, 66, false);
+    check_derivatives(ONE, 66, false);
     check_kernels();
     check_refused();
     return DONE();

@@ -48,6 +48,15 @@ static jot_Var window(jot_Ctx *c) { return conv(c, 64, 64, 64); }
 static jot_Var flip(jot_Ctx *c) { return jot_swap(x(c, JOT_SHAPE(64, 64)), 0, 1); }
 static jot_Var rows(jot_Ctx *c) { return jot_softmax(x(c, JOT_SHAPE(64, 100)), 1); }
 
+/* A head over few channels: as one kernel it has products of some hundred points. */
+static jot_Var
+head(jot_Ctx *c)
+{
+    jot_Var mean = jot_mean(jot_relu(x(c, JOT_SHAPE(4, 64, 5, 5))), JOT_DIMS(2, 3));
+
+    return jot_add(jot_matmul(mean, x(c, JOT_SHAPE(64, 10))), x(c, JOT_SHAPE(10)));
+}
+
 typedef struct {
     const char *what, *dialect;
     jot_Var (*program)(jot_Ctx *c);
@@ -66,6 +75,7 @@ static const Case cases[] = {
      "contraction in blocks: it sums nothing"},
     {"the same, scalar", "c", flip, "loops by price", "register transpose: no vectors"},
     {"a softmax", "gnu", rows, "loops by price", "producer / consumer tiles: not several"},
+    {"a head", "gnu", head, "loops by price", "producer / consumer tiles: 1"},
     {"on a device", "opencl", rows, "grid of a device", "epilogue reductions: it is for a device"},
 };
 

@@ -226,24 +226,45 @@ typedef struct {
     uint64_t sum[2]; /* of the lengths and the three parts */
 } CacheHead;
 
-static const char cache_magic[16] = "jot kernel 2\n";
+static const char cache_magic[16] = "jot kernel 3\n";
 
-/* A second hash of another kind than jot_hash, so that what fools one does not fool the other: FNV
- * by words. */
+/* Two hashes of different kinds, so that what fools one does not fool the other: jot_hash_u64's
+ * and FNV by words. Four of each side by side, for one alone waits for itself at every word. */
 static uint64_t
-cache_fnv(uint64_t h, Bytes part)
+cache_fnv(uint64_t h, uint64_t word)
 {
+    h = (h ^ word) * 0x100000001b3u;
+    return h ^ h >> 32; /* a word's high bytes reach the low ones of what follows */
+}
+
+static void
+cache_hash(uint64_t sum[2], Bytes part)
+{
+    uint64_t a[4], b[4], word;
     size_t i, n;
+    int k;
 
-    for (i = 0; i < part.n; i += n) {
-        uint64_t word = 0;
-
-        n = part.n - i < sizeof word ? part.n - i : sizeof word;
-        memcpy(&word, part.p + i, n);
-        h = (h ^ word) * 0x100000001b3u;
-        h ^= h >> 32; /* a word's high bytes reach the low ones of what follows */
+    for (k = 0; k < 4; k++) {
+        a[k] = sum[0] + (uint64_t)k;
+        b[k] = sum[1] ^ (uint64_t)k;
     }
-    return h ^ part.n;
+    for (i = 0; i + 4 * sizeof word <= part.n; i += 4 * sizeof word)
+        for (k = 0; k < 4; k++) {
+            memcpy(&word, part.p + i + (size_t)k * sizeof word, sizeof word);
+            a[k] = jot_hash_u64(a[k], word);
+            b[k] = cache_fnv(b[k], word);
+        }
+    for (k = 0; i < part.n; i += n, k++) {
+        n = part.n - i < sizeof word ? part.n - i : sizeof word;
+        word = 0;
+        memcpy(&word, part.p + i, n);
+        a[k] = jot_hash_u64(a[k], word);
+        b[k] = cache_fnv(b[k], word);
+    }
+    for (k = 0; k < 4; k++) {
+        sum[0] = jot_hash_u64(sum[0] ^ part.n, a[k]);
+        sum[1] = cache_fnv(sum[1] ^ part.n, b[k]);
+    }
 }
 
 static void
@@ -253,19 +274,19 @@ cache_sums(CacheHead *head, const Bytes part[3])
 
     head->sum[0] = head->key_nbytes * 3 + head->text_nbytes * 5 + head->object_nbytes * 7;
     head->sum[1] = head->sum[0] ^ 0xcbf29ce484222325u;
-    for (i = 0; i < 3; i++) {
-        head->sum[0] = jot_hash(head->sum[0], part[i].p, part[i].n);
-        head->sum[1] = cache_fnv(head->sum[1], part[i]);
-    }
+    for (i = 0; i < 3; i++)
+        cache_hash(head->sum, part[i]);
 }
 
 JOT_FN void
 jot_cache_name(Bytes key, Bytes text, char name[CACHE_NAME])
 {
-    uint64_t a = jot_hash(jot_hash(1, key.p, key.n), text.p, text.n);
-    uint64_t b = cache_fnv(cache_fnv(0xcbf29ce484222325u, key), text);
+    uint64_t sum[2] = {1, 0xcbf29ce484222325u};
 
-    snprintf(name, CACHE_NAME, "%016llx%016llx.jot", (unsigned long long)a, (unsigned long long)b);
+    cache_hash(sum, key);
+    cache_hash(sum, text);
+    snprintf(name, CACHE_NAME, "%016llx%016llx.jot", (unsigned long long)sum[0],
+             (unsigned long long)sum[1]);
 }
 
 /* Take the object out of an entry's bytes if the entry is whole and the one asked for; a text that
@@ -345,55 +366,54 @@ cache_copy(jot_Ctx *ctx, Bytes from, Bytes *to)
 }
 
 JOT_FN bool
-jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *text, Bytes *object)
+jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *entry, Bytes *text,
+               Bytes *object)
 {
-    Bytes entry, part[2] = {{NULL, 0}, {NULL, 0}};
+    Bytes part[2] = {{NULL, 0}, {NULL, 0}};
     char is[CACHE_NAME] = "";
     bool ok;
 
-    text->p = object->p = NULL;
-    text->n = object->n = 0;
+    entry->p = text->p = NULL;
+    entry->n = text->n = 0;
     if (strlen(name) + 1 > CACHE_NAME || strchr(name, '/')
-        || !jot_cache_read(cache, ctx, name, &entry))
+        || !jot_cache_read(cache, ctx, name, entry))
         return false; /* tidied away, perhaps */
-    ok = cache_check(entry, key, &part[0], &part[1]);
+    ok = cache_check(*entry, key, &part[0], &part[1]);
     if (ok)
         jot_cache_name(key, part[0], is);
     if (ok && !strcmp(is, name)) {
-        ok = cache_copy(ctx, part[0], text) && cache_copy(ctx, part[1], object);
+        ok = cache_copy(ctx, part[0], text);
+        *object = part[1];
         utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
     } else {
         ok = false;
         cache_reject(cache, ctx, name, "is damaged or another unit's: compiling again");
     }
     if (!ok)
-        jot_bytes_free(ctx, text);
-    jot_bytes_free(ctx, &entry);
+        jot_bytes_free(ctx, entry);
     return ok;
 }
 
 JOT_FN bool
-jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object)
+jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *entry, Bytes *object)
 {
-    Bytes entry, found;
     char name[CACHE_NAME];
     bool ok;
 
-    object->p = NULL;
-    object->n = 0;
+    entry->p = NULL;
+    entry->n = 0;
     if (cache->fd < 0)
         return false;
     jot_cache_name(key, text, name);
-    if (!jot_cache_read(cache, ctx, name, &entry))
+    if (!jot_cache_read(cache, ctx, name, entry))
         return false;
-    ok = cache_check(entry, key, &text, &found);
+    ok = cache_check(*entry, key, &text, object);
     if (ok) {
-        ok = cache_copy(ctx, found, object);
         utimensat(cache->fd, name, NULL, AT_SYMLINK_NOFOLLOW); /* it was used */
     } else {
         cache_reject(cache, ctx, name, "is damaged or another kernel's: compiling again");
+        jot_bytes_free(ctx, entry);
     }
-    jot_bytes_free(ctx, &entry);
     return ok;
 }
 

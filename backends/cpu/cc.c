@@ -510,16 +510,16 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
            KernelSym *sym, int n, void **module)
 {
     CcState *cc = backend->state;
-    Bytes source = cc_bytes(text, nbytes), object;
+    Bytes source = cc_bytes(text, nbytes), entry, object;
     char why[CC_WHY];
     bool ok = false;
 
     *module = NULL;
     if (!cc->key.n && !jot_cc_find(ctx, cc, true, why, sizeof why))
         return jot_fail(ctx, JOT_EDEVICE, "%s: %s", what, why);
-    if (jot_cache_find(&cc->cache, ctx, cc_key(cc), source, &object)) {
+    if (jot_cache_find(&cc->cache, ctx, cc_key(cc), source, &entry, &object)) {
         ok = cc_load_cached(ctx, cc, object, sym, n, module);
-        jot_bytes_free(ctx, &object);
+        jot_bytes_free(ctx, &entry);
     }
     if (ok) {
         ctx->stats.cache_hits += (uint64_t)n;
@@ -537,18 +537,16 @@ cc_compile(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, s
 static bool
 cc_recall_unit(jot_Ctx *ctx, CcState *cc, KernelSym *sym, void **module, Text *unit)
 {
-    Bytes name = {NULL, 0}, text = {NULL, 0}, object;
+    Bytes named, entry = {NULL, 0}, name, text = {NULL, 0}, object;
     Text key;
     bool ok = false;
 
     if (!cc_kernel_key(ctx, cc, &key))
         return false;
     if (jot_cache_find(&cc->cache, ctx, cc_bytes(key.s, key.n),
-                       cc_bytes(sym->text, strlen(sym->text)), &name)
-        && jot_cache_unit(&cc->cache, ctx, cc_key(cc), name.p, &text, &object)) {
+                       cc_bytes(sym->text, strlen(sym->text)), &named, &name)
+        && jot_cache_unit(&cc->cache, ctx, cc_key(cc), name.p, &entry, &text, &object))
         ok = strstr(text.p, sym->text) && cc_load_cached(ctx, cc, object, sym, 1, module);
-        jot_bytes_free(ctx, &object);
-    }
     if (ok) {
         unit->mem = &ctx->mem;
         unit->s = text.p;
@@ -557,7 +555,8 @@ cc_recall_unit(jot_Ctx *ctx, CcState *cc, KernelSym *sym, void **module, Text *u
     } else {
         jot_bytes_free(ctx, &text);
     }
-    jot_bytes_free(ctx, &name);
+    jot_bytes_free(ctx, &entry);
+    jot_bytes_free(ctx, &named);
     jot_text_free(&key);
     return ok;
 }
@@ -581,7 +580,8 @@ cc_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *u
 
 const Backend jot_backend_cc = {
     .name = "cc", .compilers = "cc", .dialect = "c", .rank = 30, .open = cc_open, .close = cc_close,
-    .compile = cc_compile, .unload = cc_unload, .recall = cc_recall /* core.c attaches a pool */
+    .compile = cc_compile, .unload = cc_unload, .recall = cc_recall, .kept = jot_cc_kept,
+    .keep = jot_cc_keep /* core.c attaches a pool */
 };
 
 #endif

@@ -150,6 +150,22 @@ cpu_recall(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *
     return cpu->best.recall(&cpu->best, ctx, sym, module, unit);
 }
 
+static bool
+cpu_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out, size_t *at)
+{
+    CpuState *cpu = backend->state;
+
+    return cpu->has_best && cpu->best.kept(&cpu->best, ctx, key, of, out, at);
+}
+
+static void
+cpu_keep(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, const Text *what)
+{
+    CpuState *cpu = backend->state;
+
+    cpu->best.keep(&cpu->best, ctx, key, of, what);
+}
+
 static CompileJob *
 cpu_start(Backend *backend, jot_Ctx *ctx, const char *what, const char *text, size_t nbytes,
           const KernelSym *sym, int n)
@@ -177,7 +193,8 @@ cpu_end(Backend *backend, jot_Ctx *ctx, CompileJob *job, KernelSym *sym, void **
 
 const Backend jot_backend_cpu = {
     .name = "cpu", .dialect = "c", .rank = 40, .open = cpu_open, .close = cpu_close,
-    .compile = cpu_compile, .unload = cpu_unload, .recall = cpu_recall, .start = cpu_start,
+    .compile = cpu_compile, .unload = cpu_unload, .recall = cpu_recall, .kept = cpu_kept,
+    .keep = cpu_keep, .start = cpu_start,
     .look = cpu_look, .end = cpu_end, .measure = cpu_measure /* core.c attaches a pool */
 };
 

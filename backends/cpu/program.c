@@ -44,6 +44,8 @@ static const char *const cc_flags[] = {
     "-fno-tree-vectorize",  /* of loops .. */
     "-fno-tree-slp-vectorize", /* .. and of neighbours: gcc 12 loses the rounding of
                                (double)(float)x to it when two of them are converted */
+    "-fopenmp-simd",        /* but for loops of the user's that ask for them (core.h, jot_code) */
+    "-Djot_simd=_Pragma(\"omp simd\")",
     "--param", "max-jump-thread-duplication-stmts=0", /* a clamp stays a minimum: else gcc computes
                                what follows for the clamped and for the others, and chooses */
     "-fno-strict-aliasing", /* buffers share memory under several types, in user code too */
@@ -197,7 +199,7 @@ cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask, char *why
            size_t why_nbytes)
 {
     static char question[] = "--version";
-    Bytes key, program, answer = {0};
+    Bytes key, program, entry, answer = {0};
     bool known, ok = true, script = cc_is_script(ctx, cc);
     Text text = {0};
 
@@ -210,14 +212,14 @@ cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask, char *why
     program.p = text.s;
     program.n = text.n;
     script |= text.n >= text.cap;
-    known = !script && jot_cache_find(&cc->cache, ctx, key, program, &answer);
+    known = !script && jot_cache_find(&cc->cache, ctx, key, program, &entry, &answer);
     if (!known)
         ok = (ask || script) && cc_ask_version(ctx, cc, &answer, why, why_nbytes);
     if (ok && !known && !script)
         jot_cache_keep(&cc->cache, ctx, key, program, answer);
     if (ok)
         jot_text_f(&cc->key, "version %.*s\n", (int)cc_line(answer), answer.p);
-    jot_bytes_free(ctx, &answer);
+    jot_bytes_free(ctx, known ? &entry : &answer);
     jot_text_free(&text);
     return ok;
 }
@@ -261,13 +263,13 @@ cc_without_libraries(void)
 static bool
 cc_needs_libraries(jot_Ctx *ctx, CcState *cc)
 {
-    Bytes key, answer = {0};
+    Bytes key, entry, answer;
     bool known;
 
     key.p = cc->key.s;
     key.n = cc->key.n;
-    known = jot_cache_find(&cc->cache, ctx, key, cc_without_libraries(), &answer);
-    jot_bytes_free(ctx, &answer);
+    known = jot_cache_find(&cc->cache, ctx, key, cc_without_libraries(), &entry, &answer);
+    jot_bytes_free(ctx, &entry);
     return known;
 }
 

@@ -110,13 +110,13 @@ driver_kernels(Driver *d, DriverModule *m, Bytes object, KernelSym *sym)
 static bool
 driver_from_cache(Driver *d, jot_Ctx *ctx, Bytes key, Bytes text, DriverModule *m, KernelSym *sym)
 {
-    Bytes object;
+    Bytes entry, object;
     bool ok;
 
-    if (!jot_cache_find(&d->cache, ctx, key, text, &object))
+    if (!jot_cache_find(&d->cache, ctx, key, text, &entry, &object))
         return false;
     ok = jot_driver_enter(d, ctx, NULL) && !driver_kernels(d, m, object, sym);
-    jot_mem_free(&ctx->mem, object.p, object.n + 1);
+    jot_bytes_free(ctx, &entry);
     ctx->stats.cache_hits += ok ? (uint64_t)m->n : 0;
     return ok;
 }

@@ -176,7 +176,9 @@ jot_bytes_free(jot_Ctx *ctx, Bytes *bytes)
 static bool
 host_read_all(jot_Ctx *ctx, int fd, size_t most, Bytes *out)
 {
-    size_t cap = 16384, n = 0;
+    struct stat st;
+    bool sized = !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0; /* not all say theirs */
+    size_t cap = sized && (uint64_t)st.st_size < most ? (size_t)st.st_size + 2 : 16384, n = 0;
     char *p = jot_mem_realloc(&ctx->mem, NULL, 0, cap), *q;
 
     for (errno = ENOMEM; p;) {

@@ -82,6 +82,9 @@ JOT_FN void *jot_library_open(const char *const *names, size_t n);
 JOT_FN bool jot_library_find(void *library, const char *name, void *fn);
 /* But not in a child of the process that opened it (ctx NULL: it is none). library may be NULL. */
 JOT_FN void jot_library_close(const jot_Ctx *ctx, void *library);
+/* The file that this library's own code was loaded from, and as which it is there: another build of
+ * it is another. False: not known. */
+JOT_FN bool jot_library_self(char *name, size_t nbytes);
 /* n of them to a struct of nothing else. The first name that is not there, or NULL. */
 JOT_FN const char *jot_library_functions(void *library, const char *const *names, size_t n,
                                          void *table);
@@ -134,11 +137,14 @@ JOT_FN void jot_cache_close(Cache *cache);
 /* The name of an entry, its file's. */
 enum { CACHE_NAME = 40 };
 JOT_FN void jot_cache_name(Bytes key, Bytes text, char name[CACHE_NAME]);
-/* The entry of a name, if it is one of this key: text and object. */
-JOT_FN bool jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *text,
+/* The entry of a name, if it is one of this key: its text, a copy with a 0 behind, and the object,
+ * which lies in *entry. The caller frees both. */
+JOT_FN bool jot_cache_unit(Cache *cache, jot_Ctx *ctx, Bytes key, const char *name, Bytes *entry,
+                           Bytes *text, Bytes *object);
+/* The object made from `text` by what `key` describes (compiler, flags, machine), or false. It
+ * lies, with a 0 behind, in *entry, which the caller frees. */
+JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *entry,
                            Bytes *object);
-/* The object made from `text` by what `key` describes (compiler, flags, machine), or false. */
-JOT_FN bool jot_cache_find(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes *object);
 /* Keep an object. Failing (a full disk) is no error: the log says why, once. */
 JOT_FN void jot_cache_keep(Cache *cache, jot_Ctx *ctx, Bytes key, Bytes text, Bytes object);
 

@@ -107,6 +107,60 @@ jot_library_whole(const char *path)
     return whole;
 }
 
+#ifdef __linux__
+/* The line of /proc/self/maps that has this address: the file's number, and its path. */
+static bool
+self_mapped(const void *here, unsigned long long *inode, char path[512])
+{
+    FILE *maps = fopen("/proc/self/maps", "re");
+    unsigned long long lo, hi;
+    char line[700];
+    bool found = false;
+
+    while (maps && !found && fgets(line, sizeof line, maps))
+        found = sscanf(line, "%llx-%llx %*s %*s %*s %llu %511[^\n]", &lo, &hi, inode, path) == 4
+             && (uintptr_t)here >= lo && (uintptr_t)here < hi && *path == '/';
+    if (maps)
+        fclose(maps);
+    return found;
+}
+
+/* The program's file may have been replaced since: its link leads to the one that runs. */
+static bool
+self_is(const char *path, unsigned long long inode, struct stat *st)
+{
+    static const char program[] = "/proc/self/exe";
+    char to[512];
+    ssize_t n = readlink(program, to, sizeof to - 1);
+
+    to[n > 0 ? n : 0] = 0;
+    if (!strcmp(path, to))
+        return !stat(program, st);
+    return !stat(path, st) && st->st_ino == inode;
+}
+#endif
+
+JOT_FN bool
+jot_library_self(char *name, size_t nbytes)
+{
+#ifdef __linux__
+    static const char here[] = "code of the library";
+    unsigned long long inode;
+    char path[512];
+    struct stat st;
+
+    if (!self_mapped(here, &inode, path) || !self_is(path, inode, &st))
+        return false;
+    return snprintf(name, nbytes, "%s %llu %llu %lld %lld.%09ld %lld.%09ld", path,
+                    (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+                    (long long)st.st_size, (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec,
+                    (long long)st.st_ctim.tv_sec, st.st_ctim.tv_nsec) < (int)nbytes;
+#else
+    (void)name, (void)nbytes;
+    return false;
+#endif
+}
+
 JOT_FN int
 jot_library_memory(Bytes object, char *path, size_t nbytes)
 {

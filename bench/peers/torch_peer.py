@@ -320,6 +320,8 @@ for k in ("dcgan", "lsgan", "wgan_gp"):
 forward("op_cumsum_rows", lambda: (lambda x: x.cumsum(1), (R(4096, 1024),)))
 forward("op_cumsum_columns", lambda: (lambda x: x.cumsum(0), (R(4096, 1024),)))
 backward("op_cumsum_rows_bwd", lambda: (lambda x: x.cumsum(1), (R(4096, 1024),), (0,)))
+forward("op_cumsum_short", lambda: (lambda x: x.cumsum(1), (R(65536, 60),)))
+forward("op_cummax_rows", lambda: (lambda x: x.cummax(1)[0], (R(4096, 1024),)))
 forward("op_sort_4096x1000", lambda: (lambda x: x.sort(1)[0], (R(4096, 1000),)))
 forward("op_topk_4096x1000", lambda: (lambda x: x.topk(10, 1), (R(4096, 1000),)))
 forward("op_scatter_add", lambda: (lambda x, y, i: x.scatter_add(0, i[:, None].expand(8192, 256), y),
@@ -335,7 +337,9 @@ for nm, mk in {"op_conv_transpose": lambda: (lambda x, w: F.conv_transpose2d(x, 
                "op_attention_mask": lambda: (lambda q, k, v, m: F.scaled_dot_product_attention(q, k, v, m), (R(8, 8, 256, 64), R(8, 8, 256, 64), R(8, 8, 256, 64), R(8, 1, 256, 256))),
                "op_cholesky_1024": lambda: (torch.linalg.cholesky, (definite(1, 1024),)),
                "op_cholesky_64x64": lambda: (torch.linalg.cholesky, (definite(64, 64),)),
-               "op_triangular_1024": lambda: (lambda a, b: torch.linalg.solve_triangular(a, b, upper=False), (definite(1, 1024), R(1, 1024, 1024)))}.items():
+               "op_triangular_1024": lambda: (lambda a, b: torch.linalg.solve_triangular(a, b, upper=False), (definite(1, 1024), R(1, 1024, 1024))),
+               "op_triangular_one": lambda: (lambda a, b: torch.linalg.solve_triangular(a, b, upper=False), (definite(1, 1024), R(1, 1024, 1))),
+               "op_inverse_64x64": lambda: (torch.linalg.inv, (definite(64, 64),))}.items():
     forward(nm, mk)
     need = {"op_group_norm": (0, 1, 2), "op_attention_mask": (0, 1, 2)}.get(nm, (0,) if "chol" in nm else (0, 1))
     backward(nm + "_bwd", lambda mk=mk, need=need: (*mk(), need))

@@ -353,7 +353,8 @@ keep_place(ContractMake *m, Place *p)
 }
 
 /* What is made of the sums before they are stored: is it more than sums, products and choices of
- * floats? Among the registers of a block it would be spelled for each of them, lane by lane. */
+ * floats, or are there bytes among it? In a block's registers it would be spelled for each of them,
+ * lane by lane. */
 static bool
 stores_dear(const ContractMake *m)
 {
@@ -366,7 +367,9 @@ stores_dear(const ContractMake *m)
         const Value *v = &k->values.v[i];
         for (int j = 0; j < v->narg; j++)
             after[i] |= after[k->args.v[v->arg + (uint32_t)j]];
-        dear |= after[i] && jot_cost_value(COST_AGAIN, v) >= AGAIN_DEAR;
+        dear |= after[i] && (jot_cost_value(COST_AGAIN, v) >= AGAIN_DEAR
+                             || (v->dtype < JOT_F16 && v->dtype != JOT_BOOL
+                                 && jot_dtype_nbytes((jot_DType)v->dtype) < sizeof(float)));
     }
     for (uint32_t i = 0; i < k->stores.n; i++)
         dear |= k->bufs.v[k->stores.v[i].buf].dtype < JOT_F32;
@@ -391,6 +394,35 @@ add_stores_apart(ContractMake *m, Stage *sum, bool along)
     if (m->rows > 1 && !along)
         jot_stage_loop(&st, m->r, 1, LOOP_SERIAL);
     return sum->res.buf && jot_stage_add(m->s, sum) && jot_stage_stores(m->s, &st);
+}
+
+/* The sum over b: of the columns of a step, or, where rows are shared, of all, in a phase before. */
+static bool
+add_less(ContractMake *m, bool rows)
+{
+    uint64_t free = m->k->values.v[m->less].free;
+    int n = rows ? 0 : m->bpack;
+    Stage st = jot_contract_begin(m, false, m->less, n);
+    LoopList block = {0};
+    Dims d = {{0}, {0}, 0};
+    if (!(free & m->vaxes))
+        return false;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((free & ~m->vaxes) >> x & 1) {
+            if (!jot_stage_walked(&st, x))
+                jot_stage_loop(&st, x, 1, rows ? LOOP_PARALLEL : LOOP_SERIAL);
+            dim_of_axis(m, &d, n, x);
+        }
+    dim_of_axis(m, &d, n, m->v);
+    if (left_in(m, n, m->v) > m->block)
+        jot_stage_loop(&st, m->v, m->block, rows ? LOOP_PARALLEL : LOOP_SERIAL);
+    st.nat = st.n;
+    for (int i = 0; i < m->nk; i++)
+        loop_rest(&st, m->korder[i]);
+    jot_contract_vectors(&block, m->v, m->block, m->lanes);
+    jot_stage_loops(&st, block.loop, block.n);
+    st.res = jot_place_new(m->s, "less", JOT_I32, rows ? BUF_SHARED : BUF_SCRATCH, &d);
+    return st.res.buf && jot_stage_add(m->s, &st);
 }
 
 static bool
@@ -432,6 +464,10 @@ jot_contract_place(ContractMake *m)
         from = m->s->stages.n;
     } else if (p.b == PACK_PANEL)
         ok = pack_panel(m, m->bpack, false);
+    if (ok && m->less) {
+        ok = add_less(m, p.rows);
+        from = p.rows ? m->s->stages.n : from;
+    }
     if (ok && p.a == PACK_TILE)
         ok = pack_tile(m, &p.tile, m->apack);
     else if (ok && p.a == PACK_PANEL)

@@ -350,7 +350,7 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
         most = 1;
-    m->kstep = most < ext ? plan_step(ext, most) : 0;
+    m->kstep = most < ext && !m->less ? plan_step(ext, most) : 0; /* that sum waits nowhere */
     if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
         ext = k->axes.v[m->korder[1]].ext;
         most = step / ext > 0 ? l2 / (step / ext) : ext;

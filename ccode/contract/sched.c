@@ -410,7 +410,7 @@ choose_axes(ContractMake *m, bool epilogue)
     best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
     choose_side(m, true, &best);
-    if (!epilogue && jot_contract_dots_find(m, &dots) &&
+    if (!epilogue && !m->less && jot_contract_dots_find(m, &dots) &&
         jot_choice_try(&best.choice, CHOICE_DOTS, dots.price, 1))
         m->dots = dots;
     jot_choice_end(&best.choice);
@@ -532,9 +532,10 @@ jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, in
     m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
 }
 
-JOT_FN bool
-jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
-                   Epilogue *epilogue)
+/* *less: may a sum over one operand be taken off the results; is one? */
+static bool
+contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
+              Epilogue *epilogue, bool *less)
 {
     ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
     bool ok = m != NULL, tiles = false;
@@ -542,6 +543,7 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     if (!ok)
         return false;
     jot_contract_open(m, s, k, target, lanes);
+    m->signs = !*less;
     s->fma = lanes > 1;
     m->c = *c;
     m->inner = epilogue && epilogue->outer ? epilogue->inner : 0;
@@ -560,6 +562,16 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
               : tiles      ? jot_contract_matrix(m) : jot_contract_place(m)) &&
              (!epilogue || contract_epilogue(m, epilogue, tiles));
     ok = jot_sched_settle(s, k, &was, ok);
+    *less = m->less != 0;
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;
+}
+
+JOT_FN bool
+jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
+                   Epilogue *epilogue)
+{
+    bool less = !epilogue;
+    return contract_make(s, k, c, target, lanes, epilogue, &less)
+        || (less && !k->mem->failed && contract_make(s, k, c, target, lanes, epilogue, &(bool){0}));
 }

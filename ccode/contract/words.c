@@ -9,6 +9,11 @@
  * Where bytes are neighbours in memory along the axis (channels last; weights whose panels are of
  * words), a buffer of bytes becomes one of words, and is read as floats are, windows too.
  *
+ * Where an instruction wants one of two signed operands unsigned, that is taken 128 higher, and 128
+ * times the other's sums are taken off.
+ *
+ * A copy of bytes into such an order stores words, made of whole vectors.
+ *
  * All that follows is the schedule of any contraction (ccode/contract/sched.c): a word has the size
  * of a float, and is computed from what lies in memory, so that both operands are packed. Beyond
  * the end of the axis an element is 0. Which instructions there are says the target's table.
@@ -21,6 +26,7 @@
  * Read before: ccode/contract/contract.h, target/target.h. After: ccode/contract/sched.c. */
 #include "ccode/contract/make.h"
 #include "ccode/ir/respace.h"
+#include "ccode/rewrite/rewrite.h"
 
 enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
 
@@ -62,20 +68,26 @@ words_reads(const Kernel *k, const ContractWords *w, uint32_t load)
     return w->bytes && dim >= 0 && k->bufs.v[v->buf].ext[dim] % w->parts == 0;
 }
 
-/* Operands that fit row i, b by a if `turned`; the longest axis. */
+/* Operands that fit row i, b by a if `turned`; `high`: a is to be 128 higher than it is. The
+ * longest axis. Windows read words as they lie, so one is enough. */
 static bool
-words_fit(const Kernel *k, const Contract *c, int i, bool turned, ContractWords *w)
+words_fit(const Kernel *k, const Contract *c, int i, bool turned, bool high, ContractWords *w)
 {
     const TargetDot *d = &jot_target_dots[i];
     uint64_t both = c->k & k->values.v[c->a].free & k->values.v[c->b].free;
-    int64_t most = WORDS_LEAST;
+    int64_t most;
     int best = -1;
     w->row = i;
     w->turned = turned;
+    w->high = high;
     w->parts = d->parts;
     w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
-    w->a = words_load(k, c->a, turned ? d->b : d->a);
+    w->a = words_load(k, c->a, turned || high ? d->b : d->a);
     w->b = words_load(k, c->b, turned ? d->a : d->b);
+    if (high && (jot_contract_windowed(k, c->a) || jot_contract_windowed(k, c->b)))
+        return false;
+    most = w->a && w->b && (jot_contract_windowed(k, w->a) || jot_contract_windowed(k, w->b))
+         ? w->parts : WORDS_LEAST;
     for (w->axis = 0; w->a && w->b && w->axis < (int)k->axes.n; w->axis++) {
         int64_t ext = k->axes.v[w->axis].ext;
         if (!(both >> w->axis & 1) || ext < most || !words_reads(k, w, w->a)
@@ -92,10 +104,15 @@ JOT_FN bool
 jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
 {
     const Value *sum = &k->values.v[c->reduce];
-    for (int i = target->tiles ? DOT_BF16 + 1 : 0; i < DOTS; i++)
-        if ((target->dots >> i & 1) && sum->dtype == jot_target_dots[i].sum && !sum->ncond
-            && (words_fit(k, c, i, false, w) || words_fit(k, c, i, true, w)))
+    bool plain = !sum->ncond, high = target->dots >> DOT_U8I8 & 1;
+    for (int i = target->tiles ? DOT_BF16 + 1 : 0; plain && i < DOTS; i++) {
+        if (i == DOT_I16 && high && sum->dtype == JOT_I32
+            && words_fit(k, c, DOT_U8I8, false, true, w))
             return true;
+        if ((target->dots >> i & 1) && sum->dtype == jot_target_dots[i].sum
+            && (words_fit(k, c, i, false, false, w) || words_fit(k, c, i, true, false, w)))
+            return true;
+    }
     return false;
 }
 
@@ -230,12 +247,74 @@ words_made(Kernel *k, const ContractWords *w, uint32_t value, int64_t ext)
     return word;
 }
 
+/* The axis of bytes that a store puts side by side, which are not so where they are read, the one
+ * whose bytes are, and the layout of words; -1: it is no such copy. */
+static int
+words_copied(const Kernel *k, int parts, Layout *to, int *next)
+{
+    const KStore *s = &k->stores.v[0];
+    const KBuf *b = &k->bufs.v[s->buf];
+    const Value *v = &k->values.v[s->value];
+    const Layout *l = b->layout;
+    int dim = l->n ? l->part[l->n - 1].dim : 0, axis;
+    if (k->stores.n != 1 || !jot_store_is_plain(k, s) || v->op != VAL_LOAD || b->role != BUF_OUTPUT
+        || jot_dtype_nbytes((jot_DType)b->dtype) != 1 || v->dtype != b->dtype || l->n < 2
+        || k->bufs.v[v->buf].dtype != b->dtype || b->may_alias || b->ext[dim] % parts
+        || !words_layout(l, dim, parts, to)
+        || !jot_ix_is_axis(k->ix, k->ixs.v[s->at + (uint32_t)dim], &axis)
+        || k->axes.v[axis].ext != b->ext[dim]
+        || !jot_ix_is_axis(k->ix, k->ixs.v[s->at + l->part[l->n - 2].dim], next)
+        || jot_kernel_stride(k, v->buf, v->at, *next) != 1)
+        return -1;
+    return axis;
+}
+
+JOT_FN bool
+jot_words_copied(Kernel *k)
+{
+    ContractWords w = {.parts = sizeof(uint32_t)};
+    KStore *s = k->stores.v;
+    Layout to;
+    int next;
+    w.axis = k->stores.n ? words_copied(k, w.parts, &to, &next) : -1;
+    if (w.axis < 0)
+        return true;
+    int64_t ext = k->axes.v[w.axis].ext, panel = 1;
+    for (int i = 0; i < to.n; i++)
+        if (to.part[i].dim == to.part[to.n - 1].dim && to.part[i].step > panel)
+            panel = to.part[i].step;
+    k->axes.v[w.axis].ext = ext / w.parts;
+    s->value = words_made(k, &w, s->value, ext);
+    if (!s->value || !jot_words_buffer(k, s->buf, &to))
+        return false;
+    jot_kernel_refresh(k);
+    return panel == 1 || k->axes.v[next].ext <= panel || jot_axis_divide(k, next, panel, "r");
+}
+
 JOT_FN bool
 jot_contract_words_along(const ContractMake *m, uint32_t value, int axis)
 {
     int64_t stride = m->words && m->k->values.v[value].op != VAL_LOAD
                    ? jot_contract_stride(m, jot_operands_largest(m->k, value), axis) : 0;
     return stride == 1 || (stride == m->words && m->c.k >> axis & 1);
+}
+
+/* sum (a + 128) b, less 128 sum b: one more sum, over b alone, which has a stage of its own. */
+static bool
+words_high(ContractMake *m, const ContractWords *w, uint32_t a, uint32_t b)
+{
+    Kernel *k = m->k;
+    uint32_t by = jot_v_const(k, JOT_U32, (jot_Scalar){.u = 0x80808080u}), sum, last;
+    a = by ? jot_v_ew(k, EW_BITXOR, JOT_U32, a, by, 0) : 0;
+    if (!a || !jot_contract_again(k, &m->c, jot_v_dot(k, w->row, a, b), a, b))
+        return false;
+    sum = jot_v_dot(k, w->row, by, b);
+    m->less = sum ? jot_v_reduce(k, EW_ADD, k->values.v[m->c.reduce].axes, sum, 0, NULL, 1) : 0;
+    last = m->less ? jot_v_ew(k, EW_SUB, JOT_I32, m->c.reduce, m->less, 0) : 0;
+    if (!last || !jot_v_replace(k, m->c.reduce, last, last))
+        return false;
+    jot_kernel_refresh(k);
+    return true;
 }
 
 JOT_FN bool
@@ -247,7 +326,10 @@ jot_contract_words(ContractMake *m)
     uint32_t a, b;
     bool lies_a, lies_b;
     int64_t ext;
-    if (m->lanes == 1 || !jot_contract_by_words(k, &m->c, m->target, &w))
+    if (m->lanes == 1 || !jot_contract_by_words(k, &m->c, m->target, &w)
+        || (w.high && m->signs
+            && (!(m->target->dots >> DOT_I16 & 1)
+                || !words_fit(k, &m->c, DOT_I16, false, false, &w))))
         return true;
     lies_a = words_lie(k, &w, w.a, &la);
     lies_b = words_lie(k, &w, w.b, &lb);
@@ -260,6 +342,8 @@ jot_contract_words(ContractMake *m)
     b = lies_b ? words_read(k, w.b, &lb) : words_made(k, &w, w.b, ext);
     if (!a || !b)
         return false;
+    if (w.high)
+        return words_high(m, &w, a, b);
     if (!jot_contract_again(k, &m->c, jot_v_dot(k, w.row, w.turned ? b : a, w.turned ? a : b), a,
                             b))
         return false;

@@ -368,9 +368,12 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
 }
 
 /* A part of a vector under a mask: through memory, its bytes and the zeros behind them are two
- * stores, for which a load of the whole has to wait. Integers pass as floats of their width. %m:
- * the mask, of lanes or (first) of n of them. */
+ * stores, for which a load of the whole has to wait. Integers of 32 bits and more pass as floats of
+ * their width. %m: the mask, of lanes or (first) of n of them. */
 typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
+#define MASK_SMALL(bits, nbytes, type) \
+    { bits, nbytes, "__AVX512BW__", "loaddqu" type "_mask(p, (word){0}, %m)", \
+      "storedqu" type "_mask(p, (word)v, %m)" }
 static const MaskName mask_names[] = {
     { 32, 64, "__AVX512DQ__", "loadups512_mask((const float *)p, (word){0}, %m)",
       "storeups512_mask((float *)p, (word)v, %m)" },
@@ -384,6 +387,8 @@ static const MaskName mask_names[] = {
       "maskstoreps((word *)p, %m, (word)v)" },
     { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
       "maskstorepd((word *)p, %m, (word)v)" },
+    MASK_SMALL(16, 64, "hi512"), MASK_SMALL(16, 32, "hi256"), MASK_SMALL(16, 16, "hi128"),
+    MASK_SMALL(8, 64, "qi512"), MASK_SMALL(8, 32, "qi256"), MASK_SMALL(8, 16, "qi128"),
 };
 
 static const MaskName *
@@ -395,18 +400,27 @@ mask_find(const VectorName *v)
     return NULL;
 }
 
+/* Is the mask a bit for each lane? */
+static bool
+mask_is_bits(const VectorName *v)
+{
+    return v->bits < 32 || v->bits * v->lanes == 512;
+}
+
 /* first: of the first n lanes, else of those where m is -1 */
 static void
 put_mask_bits(Text *out, const VectorName *v, bool first)
 {
-    bool wide = v->bits * v->lanes == 512;
-    if (wide && first)
-        jot_text_f(out, "(%s)((1u << n) - 1)", v->lanes == 16 ? "unsigned short" : "unsigned char");
-    else if (wide)
-        jot_text_f(out, "__builtin_ia32_cvt%s2mask512((%s)m)", v->bits == 32 ? "d" : "q", "lane");
+    static const char letters[] = "bwdq";
+    int lanes = v->lanes, letter = v->bits == 8 ? 0 : v->bits == 16 ? 1 : v->bits == 32 ? 2 : 3;
+    if (mask_is_bits(v) && first)
+        jot_text_f(out, "(%s)((1u%s << n) - 1)", lanes > 32 ? "jot_u64" : lanes == 32 ? "unsigned"
+                   : lanes == 16 ? "unsigned short" : "unsigned char", lanes > 16 ? "ll" : "");
+    else if (mask_is_bits(v))
+        jot_text_f(out, "__builtin_ia32_cvt%c2mask%d((lane)m)", letters[letter], v->bits * lanes);
     else if (first) {
         jot_text_f(out, "(lane){0");
-        for (int i = 1; i < v->lanes; i++)
+        for (int i = 1; i < lanes; i++)
             jot_text_f(out, ", %d", i);
         jot_text_f(out, "} < n");
     } else
@@ -417,15 +431,19 @@ put_mask_bits(Text *out, const VectorName *v, bool first)
 JOT_FN bool
 jot_vector_mask_text(Text *out, const VectorName *v, char what)
 {
+    static const char *const integer[] = {"", "char", "short", "", "int", "", "", "", "long long"};
     const MaskName *m = mask_find(v);
     const char *call = !m ? "" : what == 'Q' ? m->store : m->load;
+    int nbytes = v->bits / 8;
     if (!m)
         return false;
-    jot_text_f(out, "#ifdef %s\n    typedef %s word __attribute__((vector_size(%d)));\n", m->target,
-               v->bits == 64 ? "double" : "float", m->nbytes);
-    if (m->nbytes < 64 || what == 'O')
+    jot_text_f(out, nbytes < 4 ? "#if defined %s && defined __AVX512VL__\n" : "#ifdef %s\n",
+               m->target);
+    jot_text_f(out, "    typedef %s word __attribute__((vector_size(%d)));\n",
+               nbytes == 8 ? "double" : nbytes == 4 ? "float" : integer[nbytes], m->nbytes);
+    if (!mask_is_bits(v) || what == 'O')
         jot_text_f(out, "    typedef %s lane __attribute__((vector_size(%d)));\n",
-                   v->bits == 64 ? "long long" : "int", m->nbytes);
+                   integer[nbytes], m->nbytes);
     if (call == m->load)
         jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
     else

@@ -132,20 +132,25 @@ static const VectorHelper vector_helpers[] = {
                   "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
     { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
-                   "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n"
+                   "    const half h = (half)jot_ldn_u16x%L(p, n);\n"
+                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
+    { "ldm_bf16_", "JOT_INLINE jot_%V\njot_ldm_bf16_%V(const void *p, jot_%I m)\n{\n%S"
+                   "    const half h = (half)jot_ldm_u16x%L(p, jot_cv_i16_%I(m));\n"
                    "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
     { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S" HALF_ROUND
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
     { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S" HALF_ROUND
-                   "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
+                   "    jot_stn_u16x%L(p, (jot_u16x%L)h, n);\n}\n" },
     { "ld_f16_", "JOT_INLINE jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
     { "ldn_f16_", "JOT_INLINE jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"
-                  "    half h = {0};\n    __builtin_memcpy(&h, p, (unsigned)n * 2u);\n%H}\n" },
+                  "    const half h = (half)jot_ldn_u16x%L(p, n);\n%H}\n" },
+    { "ldm_f16_", "JOT_INLINE jot_%V\njot_ldm_f16_%V(const void *p, jot_%I m)\n{\n%2"
+                  "    const half h = (half)jot_ldm_u16x%L(p, jot_cv_i16_%I(m));\n%H}\n" },
     { "st_f16_", "JOT_INLINE void\njot_st_f16_%V(void *p, jot_%V v)\n{\n%2%G"
                  "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
     { "stn_f16_", "JOT_INLINE void\njot_stn_f16_%V(void *p, jot_%V v, int n)\n{\n%2%G"
-                  "    __builtin_memcpy(p, &h, (unsigned)n * 2u);\n}\n" },
+                  "    jot_stn_u16x%L(p, (jot_u16x%L)h, n);\n}\n" },
     { "fma_", "JOT_INLINE jot_%V\njot_fma_%V(jot_%V a, jot_%V b, jot_%V c)\n{\n%F}\n" },
     /* words of bf16: their products are exact, so fused or not is one */
     { "dot_bf16_", DOT_OF("bf16", "0")

@@ -149,7 +149,7 @@ load_whole(Printer *p, const Inst *in)
 {
     uint8_t moves = arg_moves(p, in, 0);
     int64_t stride = p->stride[jot_print_arg(p, in, 0)];
-    bool masked = p->under;
+    bool masked = p->under, half = jot_print_is_half(p->k->bufs.v[in->aux].dtype);
     for (int i = 1; i < in->narg; i++) {
         if (arg_moves(p, in, i) == MOVES_ANY)
             return false;
@@ -157,8 +157,7 @@ load_whole(Printer *p, const Inst *in)
     }
     if (moves == MOVES_INDEX || (moves == MOVES_LINEAR && masked && stride != 1))
         return jot_print_gathers(p, in);
-    if (moves != MOVES_LINEAR
-        || (masked && (!p->masks || jot_print_is_half(p->k->bufs.v[in->aux].dtype))))
+    if (moves != MOVES_LINEAR || (masked && (!p->masks || (half && p->masks > 2))))
         return false;
     return stride == 1 || (!masked && (!p->part || (stride > 1 && stride <= TOGETHER)));
 }

@@ -62,6 +62,26 @@ mark_linear(Printer *p, uint32_t n)
     p->stride[n] = stride;
 }
 
+/* Does no vector carry what is divided over a multiple of the divisor? So where both begin at
+ * multiples of the vectors' width, and the index moves with the loop alone. */
+static bool
+divides_between(const Printer *p, const Inst *in)
+{
+    uint32_t n = p->code->args.v[in->arg];
+    const Inst *of = &p->code->inst.v[n], *by = &p->code->inst.v[p->code->args.v[in->arg + 1]];
+    int64_t stride = p->stride[n], width = stride * p->aligned;
+    if (!p->aligned || !in->exact || p->moves[n] != MOVES_LINEAR || stride < 1 || by->op != C_LIN
+        || by->narg || by->c.i % width)
+        return false;
+    for (uint32_t i = 0; of->op == C_LIN && i < of->narg; i++) {
+        uint32_t arg = p->code->args.v[of->arg + i];
+        bool loop = p->code->inst.v[arg].op == C_FOR && p->moves[arg] == MOVES_LINEAR;
+        if (!loop && (p->moves[arg] != MOVES_NOT || p->code->coefs.v[of->coef + i] % width))
+            return false;
+    }
+    return of->op == C_FOR || (of->op == C_LIN && of->c.i >= 0 && of->c.i % width < stride);
+}
+
 static uint8_t
 most_moves(const Printer *p, const Inst *in)
 {
@@ -84,7 +104,14 @@ mark_record(Printer *p, uint32_t n)
         return false;
     switch (in->op) {
     case C_LIN: mark_linear(p, n); return true;
-    case C_IDIV: case C_IMOD: case C_IMUL: case C_IMIN: case C_IMAX: case C_CLAMP: case C_INT:
+    case C_IDIV: case C_IMOD:
+        p->divided |= moves != MOVES_NOT;
+        if (divides_between(p, in)) {
+            p->moves[n] = in->op == C_IMOD ? MOVES_LINEAR : MOVES_NOT;
+            p->stride[n] = p->stride[p->code->args.v[in->arg]];
+            return true;
+        } /* fall through */
+    case C_IMUL: case C_IMIN: case C_IMAX: case C_CLAMP: case C_INT:
         p->moves[n] = moves ? jot_print_index_moves(p, n) : MOVES_NOT;
         return true;
     case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: /* of linear forms: linear */
@@ -121,7 +148,7 @@ mark_block(Printer *p, uint32_t block)
 static bool
 mark_indexed(Printer *p, uint32_t block)
 {
-    p->indexed = p->masks;
+    p->indexed = p->masks != 0;
     if (p->indexed && mark_block(p, block) && jot_print_indices_valid(p, block))
         return true;
     p->indexed = false;
@@ -367,18 +394,24 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     count_steps(p, l);
     p->moves[n] = MOVES_LINEAR;
     p->stride[n] = 1;
+    p->divided = false;
+    p->aligned = 0;
     if (!mark_indexed(p, n))
         return false;
     find_widths(p, n, &widest, &narrowest);
     l->lanes = vector / widest;
+    if (p->divided && l->steps >= 0 && l->from % l->lanes == 0) {
+        p->aligned = l->lanes;
+        (void)mark_indexed(p, n);
+    }
     l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
-    l->roomy = cells && l->steps >= 0 && l->from == 0 && vector >= 32 && narrowest >= 4 &&
-               has_room(p, n, l);
+    l->parts = p->masks && narrowest >= p->masks && l->lanes * narrowest >= LOOP_LEAST;
+    l->roomy = cells && l->steps >= 0 && l->from == 0 && l->parts && has_room(p, n, l);
     if (!l->roomy && l->steps >= 0 && l->steps < LOOP_STEPS)
         return false;
     while (!l->roomy && l->steps >= 0 && l->lanes > l->steps)
         l->lanes /= 2;
-    l->parts = l->steps >= 0 || (vector >= 32 && narrowest >= 4);
+    l->parts |= l->steps >= 0;
     return l->lanes > 1 && l->lanes * widest >= LOOP_LEAST;
 }
 

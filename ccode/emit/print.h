@@ -38,7 +38,8 @@ typedef struct {
     uint32_t loop;              /* its C_FOR, 0: not in one */
     bool part;                  /* lanes 0 .. part - 1 of each vector count */
     bool roomy;                 /* ... and the function's own arrays have room for all of them */
-    bool masks;                 /* loads under a mask are instructions */
+    int masks;                  /* bytes of the least element that is loaded and stored under a
+                                   mask by an instruction; 0: none is */
     bool under;                 /* inside of a condition that differs by lane ... */
     Name where;                 /* ... its mask, of 32 bits, which leaves no lane beyond `part` */
     bool vectors;               /* there was one */
@@ -49,6 +50,8 @@ typedef struct {
     int64_t *stride;            /* ... of MOVES_LINEAR: from lane to lane */
     int64_t *size;              /* ... how far an index value is from 0, at most */
     bool indexed;               /* indices of the loop that are not linear are vectors */
+    bool divided;               /* ... and one is divided */
+    int aligned;                /* vectors of the loop begin at multiples of so many steps; 0: no */
 } Printer;
 
 /* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of

@@ -83,6 +83,14 @@ user_extents(Text *out, const char *source, const CodeArg *a)
     }
 }
 
+/* jot_simd before a loop: where the compiler's command says what it is, vectors; else nothing. */
+static void
+user_simd(Text *out, const char *source, const char *helpers)
+{
+    if (user_mentions(source, "jot_simd") || (helpers && user_mentions(helpers, "jot_simd")))
+        jot_text_f(out, "#ifndef jot_simd\n#define jot_simd\n#endif\n");
+}
+
 /* Steps of one example. */
 static int64_t
 user_steps(const CodeSpec *s)
@@ -219,6 +227,7 @@ jot_code_text(jot_Ctx *ctx, NodeId code_node, const char *fn_name, Text *out, in
         return user_done(ctx, out, before);
     }
     *count = user_steps(s) * s->examples;
+    user_simd(out, s->source, s->helpers);
     if (s->helpers)
         user_lines(out, s, " helpers", s->helpers, "");
     jot_text_f(out, "/* code: %s */\n%svoid %s%s" USER_PARAMETERS "{\n", s->name,
@@ -318,6 +327,7 @@ jot_code_device_text(jot_Ctx *ctx, NodeId code_node, const DeviceDialect *d, int
     int k;
 
     *count = user_steps(s) * s->examples;
+    user_simd(out, source, s->device_helpers[device]);
     if (s->device_helpers[device])
         user_lines(out, s, " helpers", s->device_helpers[device], "");
     jot_text_f(out, "/* code: %s */\n%svoid %s(\n", s->name, d->kernel, fn_name);

@@ -87,7 +87,8 @@ typedef struct {
     bool pure, exact, wide, named;
     bool aligned;               /* LOAD, STORE on a device: lanes begin at a multiple of them */
     bool loose;                 /* SET by MAX, MIN: NaN may be left out */
-    bool still;                 /* LOAD: what is read changes, but not in this block */
+    bool still;                 /* LOAD: it stays in this block, in which what is read does not
+                                   change */
     uint16_t depth;             /* of its block; of the block of its variable for FOR */
     uint16_t narg;
     uint32_t arg, coef;         /* in code.args, code.coefs (LIN) */

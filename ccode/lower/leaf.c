@@ -325,6 +325,21 @@ store_lanes(Walk *w, const KStore *s, const Ix *index, uint32_t value)
     }
 }
 
+/* Do the sums of a block fill so many registers that a vector which lives beside them, for the
+ * stores alone, would put one of their operands into memory? It is loaded behind them then, not
+ * before the loop over blocks. */
+static bool
+walk_crowded(const Walk *w)
+{
+    int vectors = 0;
+    for (uint32_t i = 0; i < w->kept.n; i++) {
+        const Inst *reg = &w->code->inst.v[w->kept.v[i].inst];
+        vectors += reg->op == C_DECL && reg->lanes > 0 && reg->c.i == 0 &&
+                   reg->depth <= w->b.depth && w->b.stack[reg->depth] == w->b.stack[w->b.depth];
+    }
+    return vectors >= WALK_CROWD;
+}
+
 static void
 walk_store(Walk *w, const Stage *st)
 {
@@ -332,13 +347,15 @@ walk_store(Walk *w, const Stage *st)
     uint32_t cond[64], value;
     Ix index[JOT_MAX_RANK];
     int n = 0;
-    bool inside;
+    bool inside, late = w->lanes && walk_crowded(w);
     w->nlane_conds = 0;
     jot_walk_indices(w, jot_kernel_index(w->k, s->at), s->nidx, index);
     if (!conditions(w, jot_kernel_index(w->k, s->at + s->nidx), s->ncond, cond, &n))
         return;
     inside = open_if(w, cond, n);
+    w->late = late;
     value = jot_walk_value(w, s->value);
+    w->late = false;
     if (w->nlane_conds)
         store_lanes(w, s, index, value);
     else

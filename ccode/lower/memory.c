@@ -181,6 +181,7 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
     in.c = outside;
     in.still = w->k->bufs.v[a->buf].role == BUF_GROUP; /* filled before a barrier, then read */
     in.pure = !w->index.written[a->buf % 256] || in.still;
+    in.still |= w->late && step;
     if (!in.pure && w->k->bufs.v[a->buf].role == BUF_SCRATCH && !w->s->group)
         in.since = 1 + w->code->writes[a->buf % 256];
     if (a->nconds == 0)

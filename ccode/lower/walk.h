@@ -5,6 +5,7 @@
 #include "ccode/lower/code.h"
 
 #define WALK_GUARDS 16
+#define WALK_CROWD 8 /* sums in vectors of one block that leave no register for what waits */
 
 /* Where each axis stands. */
 typedef struct {
@@ -76,6 +77,7 @@ typedef struct {
     Edge *edge;                 /* per tree node */
     int *stage_of;              /* per value: stage or -1 */
     uint32_t defining;          /* value being computed: not read from its place */
+    bool late;                  /* a store behind a crowd of sums: vectors are loaded there */
     int asked;                  /* steps that vectors are asked for before they are loaded */
     Memo *memo;                 /* per value: its record under binding `stamp` */
     uint64_t stamp, stamps;

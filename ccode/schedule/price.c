@@ -197,7 +197,7 @@ access_cost(const Touch *t, int axis, double share)
         return share;
     if (far && t->store) /* a line each, not there at once as loads that wait side by side are */
         return STORE_FAR;
-    return far || share == 1 ? 1 + (share < 1) : 2 * step * share;
+    return far || share == 1 ? (share < 1 ? 3 : 1) : 2 * step * share;
 }
 
 /* Steps of vectors for one of elements: with a rest of so many. */
@@ -272,6 +272,8 @@ price_work(const Price *p, const Nested *l)
             continue;
         cycles += 0.5 * each * turns(l, at + 1, t->loops & ~(l->beside & ~t->axes));
     }
+    if (lanes && l->steps[l->n - 1] <= width)
+        return cycles; /* one vector is no loop */
     return cycles + CYCLES_LOOP * turns(l, l->n - 1, all & ~l->taps);
 }
 

@@ -15,8 +15,25 @@ typedef struct {
     uint32_t sum;          /* the reduction */
     int lane, block;       /* axes; block -1: none */
     int64_t points;
+    bool apart;            /* a result of bytes or shorts */
     bool used[KERNEL_VALUES];
 } Stencil;
+
+/* Floats, and bytes and shorts that are read as such: vectors of these are converted whole. */
+static bool
+stencil_reads(const Stencil *st, uint32_t load)
+{
+    const Kernel *k = st->k;
+    bool floats = k->values.v[load].dtype < JOT_F16 && k->values.v[load].dtype != JOT_BOOL
+               && jot_dtype_nbytes((jot_DType)k->values.v[load].dtype) < sizeof(float);
+    for (uint32_t i = load + 1; floats && i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        for (int j = 0; st->used[i] && j < v->narg; j++)
+            floats &= k->args.v[v->arg + (uint32_t)j] != load
+                   || (v->op == VAL_EW && v->ew == EW_CAST && v->dtype == JOT_F32);
+    }
+    return floats || k->bufs.v[k->values.v[load].buf].dtype == JOT_F32;
+}
 
 /* One reduction over a few points; nothing else but arithmetic on floats. */
 static bool
@@ -32,7 +49,7 @@ stencil_sum(Stencil *st)
         if (v->op == VAL_REDUCE)
             st->sum = i;
         if (v->op == VAL_AT || v->op == VAL_CALL || v->op == VAL_INDEX || v->op == VAL_TABLE ||
-            (v->op == VAL_LOAD && k->bufs.v[v->buf].dtype != JOT_F32))
+            (v->op == VAL_LOAD && !stencil_reads(st, i)))
             return false;
     }
     st->points = jot_kernel_extent(k, k->values.v[st->sum].axes);
@@ -41,7 +58,7 @@ stencil_sum(Stencil *st)
 
 /* Every load and store steps by one element along the axis, or by none. */
 static bool
-stencil_runs_along(const Stencil *st, int axis)
+stencil_runs_along(Stencil *st, int axis)
 {
     const Kernel *k = st->k;
     bool moved = false;
@@ -59,9 +76,12 @@ stencil_runs_along(const Stencil *st, int axis)
     }
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
-        if (s->acc != EW_NONE || s->ncond || k->bufs.v[s->buf].dtype != JOT_F32 ||
+        jot_DType dtype = (jot_DType)k->bufs.v[s->buf].dtype;
+        bool narrow = dtype < JOT_F16 && jot_dtype_nbytes(dtype) < sizeof(float);
+        if (s->acc != EW_NONE || s->ncond || (dtype != JOT_F32 && !narrow) ||
             jot_kernel_stride(k, s->buf, s->at, axis) != 1)
             return false;
+        st->apart |= narrow;
     }
     return moved;
 }
@@ -105,11 +125,15 @@ stencil_rows(const Stencil *st, const Target *t)
     return ext < most ? ext : most;
 }
 
-/* v: in lanes, b: in blocks, o: the other results' axes, k: the window. */
+/* v: in lanes, b: in blocks, o: the other results' axes, k: the window. What becomes bytes is put
+ * apart: loops convert whole vectors of the block. */
 static bool
 stencil_write(const Stencil *st, Sched *s, Kernel *k, int lanes, int64_t rows)
 {
     const Value *sum = &k->values.v[st->sum];
+    Ix of_lane = jot_ix_mod(k->ix, jot_ix_axis(k->ix, st->lane), jot_ix_const(k->ix, lanes), NULL);
+    Ix of_block = st->block < 0 ? 0 : jot_ix_mod(k->ix, jot_ix_axis(k->ix, st->block),
+                                                 jot_ix_const(k->ix, rows), NULL);
     Writer w;
     jot_write_open(&w, s, k, lanes);
     s->fma = true;
@@ -121,8 +145,13 @@ stencil_write(const Stencil *st, Sched *s, Kernel *k, int lanes, int64_t rows)
     jot_write_set(&w, 'k', sum->axes);
     jot_write_number(&w, 'V', lanes);
     jot_write_number(&w, 'R', rows);
-    jot_write_lines(&w, "%$s: $o:1p $v:$V $b:$R | $k:1u $b:1u $v:1v\n"
-                        "!*: $o:1p $v:$V $b:$R $b:1u $v:1v\n");
+    jot_write_index(&w, 'B', of_block);
+    jot_write_index(&w, 'L', of_lane);
+    jot_write_lines(&w, st->apart ? "%$s: $o:1p $v:$V $b:$R | $k:1u $b:1u $v:1v; "
+                                    "res scratch block[$B#$R, $L#$V]\n"
+                                    "!*: $o:1p $v:$V $b:$R $b $v\n"
+                                  : "%$s: $o:1p $v:$V $b:$R | $k:1u $b:1u $v:1v\n"
+                                    "!*: $o:1p $v:$V $b:$R $b:1u $v:1v\n");
     return jot_write_done(&w);
 }
 

@@ -28,6 +28,12 @@ enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 /* as steps go: no division move
 #define CYCLES_FOLDED 20
 #define CYCLES_SUM 4
 #define SHARE_HIDDEN 0.1
+/* Operations of a vector of halves, which are computed in floats: loaded, stored. */
+#define WORK_WIDENED 2
+#define WORK_NARROWED 2
+#define WORK_ROUNDED 12 /* ... of bf16, for which few machines have an instruction */
+#define WORK_LONG 3     /* a product of 64-bit integers */
+#define WORK_MASKED 2   /* a condition that moves from lane to lane */
 
 typedef struct {
     const Stage *st;
@@ -68,11 +74,31 @@ est_reduced(const Estimate *e, const Est *t)
     return sum ? jot_sched_axes(e->s, e->s->k->values.v[t->st->what].axes) : 0;
 }
 
+/* Elements of a vector: as many as of the widest that the stage computes. */
+static double
+est_width(const Estimate *e, const Est *t)
+{
+    const Kernel *k = e->s->k;
+    uint32_t root = jot_stage_value(e->s, t->st), n;
+    int widest = 4;
+    OperandWalk w;
+
+    for (jot_operands_open(&w, k, root); (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+
+        if (n != root && jot_stage_of(e->s, n) >= 0)
+            jot_operands_skip(&w);
+        if (v->op != VAL_INDEX && (int)jot_dtype_nbytes((jot_DType)v->dtype) > widest)
+            widest = (int)jot_dtype_nbytes((jot_DType)v->dtype);
+    }
+    return e->target->vector_nbytes / (double)widest;
+}
+
 /* Which loop goes in vectors: one that says so, else the innermost that nothing is summed over. */
 static void
 est_vectors(const Estimate *e, Est *t)
 {
-    double width = e->target->vector_nbytes / 4.0;
+    double width = est_width(e, t);
     int i = t->st->n - 1;
 
     t->vec = -1;
@@ -222,7 +248,28 @@ est_value(const Estimate *e, const Est *t, uint32_t n)
     double cost = v->op == VAL_EW || v->op == VAL_CALL || v->op == VAL_INDEX
                       ? jot_cost_value(COST_LOOP, v) : 0;
 
+    if (v->ew == EW_MUL && (v->dtype == JOT_I64 || v->dtype == JOT_U64))
+        cost = WORK_LONG;
+
     return cost == 0 ? 0 : cost * est_times(t, jot_sched_axes(e->s, v->free), false);
+}
+
+/* Operations of the load's conditions: those that bounds of the loop do not answer. */
+static double
+est_masked(const Estimate *e, const Est *t, const Value *load)
+{
+    const SLoop *l = t->vec >= 0 ? &t->st->loop[t->vec] : NULL;
+    const Kernel *k = e->s->k;
+    const Ix *cond = &k->ixs.v[load->at + load->nidx];
+    double all = 0;
+
+    for (int i = 0; l && est_spelled(l) && i < load->ncond; i++) {
+        uint64_t axes = jot_sched_axes(e->s, jot_ix_axes(k->ix, cond[i]));
+
+        if (axes & est_bit(l))
+            all += WORK_MASKED * est_times(t, axes, false);
+    }
+    return all;
 }
 
 /* Operations of the stage, and what it accesses. */
@@ -250,7 +297,9 @@ est_body(const Estimate *e, Est *t)
             jot_operands_skip(&w);
         } else if (v->op == VAL_LOAD) {
             est_access(e, t, v->buf, &k->ixs.v[v->at], false);
-        } else if (!(sum && s->fma && v->ew == EW_MUL && n == jot_v_arg(k, root, 0))) {
+            work += est_masked(e, t, v);
+        } else if (!(sum && s->fma && v->ew == EW_MUL && v->dtype >= JOT_F16
+                     && n == jot_v_arg(k, root, 0))) {
             work += est_value(e, t, n);
         }
     }
@@ -322,12 +371,32 @@ est_begins(const Est *t)
     return CYCLES_BEGIN * (t->vec >= 0 && !est_spelled(&t->st->loop[t->vec]) ? now : begins);
 }
 
+/* Operations that bring halves to floats and back. */
+static double
+est_converted(const Estimate *e, const Est *t)
+{
+    double all = 0;
+
+    for (int i = 0; i < t->n; i++) {
+        const Touch *touch = &t->touch[i];
+        int dtype = e->s->k->bufs.v[touch->buf].dtype;
+
+        if (dtype == JOT_F16 || dtype == JOT_BF16)
+            all += est_times(t, touch->axes, false)
+                 * (!touch->store ? WORK_WIDENED : dtype == JOT_F16 ? WORK_NARROWED : WORK_ROUNDED);
+    }
+    return all;
+}
+
 static double
 est_cycles(const Estimate *e, const Est *t, double work)
 {
     double chain, sums = est_sums(e, t, &chain), ports = est_ports(e, t) / 2;
-    double most = work / 2 > ports ? work / 2 : ports, least = work / 2 + ports - most;
+    double most, least;
 
+    work += est_converted(e, t);
+    most = work / 2 > ports ? work / 2 : ports;
+    least = work / 2 + ports - most;
     return (most > chain ? most : chain) + SHARE_HIDDEN * least + sums + est_begins(t);
 }
 
@@ -388,16 +457,19 @@ est_fetched(const Estimate *e, int at, double cache, bool first)
 
     while (keep < t->st->n && est_room(e, at, keep, first) > cache)
         keep++;
-    around = keep > 0 ? keep - 1 : 0;
+    if (keep == 0) /* all that the kernel touches: it is there from before */
+        return 0;
+    around = keep - 1;
     for (int i = 0; i < t->n; i++) {
         const Touch *touch = &t->touch[i];
-        bool stays = keep && !(est_bit(&t->st->loop[around]) & touch->axes);
+        bool stays = !(est_bit(&t->st->loop[around]) & touch->axes);
         double lines = jot_touch_lines(touch, t->inside[around], PRICE_LINE);
+        double most = est_times(t, touch->axes, true);
 
         for (int j = 0; j < around; j++)
             if (!stays || (est_bit(&t->st->loop[j]) & touch->axes))
                 lines *= t->steps[j];
-        all += est_there(e, at, i, keep) ? 0 : lines;
+        all += est_there(e, at, i, keep) ? 0 : lines < most ? lines : most;
     }
     return all;
 }
@@ -443,4 +515,15 @@ jot_sched_price(const Sched *s, const Target *target)
         seconds = est_seconds(&e);
     jot_mem_free(mem, e.est, (n + 1) * sizeof *e.est);
     return seconds;
+}
+
+JOT_FN double
+jot_sched_least(const Kernel *k, const Target *target)
+{
+    double lanes = target->vector_nbytes > 4 ? target->vector_nbytes / 4.0 : 1, cycles = 0;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_REDUCE)
+            cycles += jot_kernel_points(k, jot_value_axes(&k->values.v[i])) / lanes / 2;
+    return cycles / FIGURE_HZ;
 }

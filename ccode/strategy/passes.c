@@ -11,6 +11,7 @@
  * Read before: ccode/strategy/strategy.h, ccode/rewrite/rewrite.h. After:
  * ccode/strategy/strategy.c. */
 #include "ccode/strategy/strategy.h"
+#include "ccode/contract/contract.h"
 #include "ccode/rewrite/line_buffer.h"
 #include "ccode/rewrite/rewrite.h"
 
@@ -42,6 +43,7 @@ static const Pass passes[] = {
     { "index narrowing", PASS_BUILT, 0, jot_kernel_narrow, NULL },
     { "moments by blocks", PASS_LAID_OUT, 0, NULL, pass_moments },
     { "residue classes", PASS_PRODUCTS, 0, jot_kernel_residues, NULL },
+    { "words of bytes", PASS_LOOPS, FACT_HOST | FACT_BEST | FACT_VECTORS, jot_words_copied, NULL },
     { "merged axes", PASS_LOOPS, FACT_HOST, jot_merge_axes, NULL },
     { "cleared scatters", PASS_LOOPS, FACT_HOST, jot_kernel_scatters, NULL },
     { "line buffers", PASS_LOOPS, FACT_HOST | FACT_BEST, NULL, pass_lines },

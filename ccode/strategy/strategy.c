@@ -210,7 +210,7 @@ typedef struct {
 
 static const Strategy strategies[] = {
     { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own, NULL },
-    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
+    { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_epilogue, NULL },
     { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,
       make_weight, NULL },
@@ -218,8 +218,9 @@ static const Strategy strategies[] = {
       NULL, jot_scaled_sched },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
       make_tiles, NULL },
-    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, 0, make_blocks, NULL },
-    { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
+    { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
+      make_blocks, NULL },
+    { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_chain, NULL },
     { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
       jot_stencil_sched },
@@ -344,8 +345,9 @@ asked_again(Ask *a, const Kernel *was, int row, unsigned *done)
 }
 
 /* Rows that make a schedule, with its price where there are several, down to the first that is not
- * weighed against others; all of them where somebody listens. The last one's is there, unless
- * somebody does. What the last that refused says; NULL: one is made. */
+ * weighed against others, or than which none can be cheaper; all of them where somebody listens.
+ * The last one's is there, unless somebody does. What the last that refused says; NULL: one is
+ * made. */
 static const char *
 asked_all(Ask *a, const Kernel *was, unsigned *done, Made *made)
 {
@@ -370,7 +372,8 @@ asked_all(Ask *a, const Kernel *was, unsigned *done, Made *made)
             continue;
         made->row[made->n] = i;
         made->price[made->n++] = price;
-        ends = strategies[i].sure == 0;
+        ends = strategies[i].sure == 0 || a->want->quick
+            || price * strategies[i].sure <= jot_sched_least(a->k, a->want->target);
     }
     return made->n ? NULL : last;
 }

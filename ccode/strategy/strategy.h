@@ -49,6 +49,8 @@ JOT_FN bool jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why);
 /* Seconds that one core takes for a finished schedule, about; of a device's nothing is known
  * (ccode/strategy/estimate.c). */
 JOT_FN double jot_sched_price(const Sched *s, const Target *target);
+/* ... whatever the schedule: its sums at the rate of multiply-adds. */
+JOT_FN double jot_sched_least(const Kernel *k, const Target *target);
 
 /* Lanes of what gains by the machine's, at least 1. */
 JOT_FN int jot_schedule_lanes(const Wanted *want, int dtype);

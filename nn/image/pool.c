@@ -13,6 +13,8 @@
 #include "nn.h"
 #include "nn/image/window.h"
 
+enum { POOL_LARGE = 1 << 16 }; /* elements */
+
 /* x (n, c, ...) seen through windows (n, c, out..., size...). */
 typedef struct {
     jot_Var x;
@@ -52,23 +54,23 @@ pool_view(PoolView *v, jot_Var x, const jot_PoolNd *pool, const char *op)
     return true;
 }
 
-/* The images y, of the last dimensions of v->x, through the windows; `batch` dimensions before them
- * (0 or 2). */
+/* The images y, of the last dimensions of v->x, through the windows of `many` dimensions from
+ * `from` on; `batch` dimensions before them (0 or 2). */
 static jot_Var
-pool_windows(const PoolView *v, jot_Var y, int batch, double outside)
+pool_some(const PoolView *v, jot_Var y, int batch, int from, int many, double outside)
 {
     int64_t ext[JOT_MAX_RANK];
     NnMap map, where;
-    int rank = batch + 2 * v->dims;
     nn_map_begin(&map);
     nn_map_begin(&where);
-    for (int d = 0; d < batch; d++) {
-        ext[d] = jot_extent(y, d);
-        nn_axis_at(&map, d);
-    }
-    for (int d = 0; d < v->dims; d++) {
-        const NnWindow *w = &v->win[d];
-        int at = batch + d, in = batch + v->dims + d;
+    for (int at = 0; at < batch + v->dims; at++) {
+        const NnWindow *w = &v->win[at < batch ? 0 : at - batch];
+        int in = v->dims + at - from;
+        ext[at] = jot_extent(y, at);
+        if (at < batch + from || at >= batch + from + many) {
+            nn_axis_at(&map, at);
+            continue;
+        }
         ext[at] = w->out;
         ext[in] = w->size;
         if (v->adaptive && w->in % w->out) {
@@ -79,8 +81,14 @@ pool_windows(const PoolView *v, jot_Var y, int batch, double outside)
             nn_window_index(&map, w, at, in);
         }
     }
-    return jot_reindex_ex(y, jot_ints(rank, ext), nn_map(&map), nn_map(&where), outside,
-                          JOT_NONE_VARS);
+    return jot_reindex_ex(y, jot_ints(batch + v->dims + many, ext), nn_map(&map), nn_map(&where),
+                          outside, JOT_NONE_VARS);
+}
+
+static jot_Var
+pool_windows(const PoolView *v, jot_Var y, int batch, double outside)
+{
+    return pool_some(v, y, batch, 0, v->dims, outside);
 }
 
 /* The dimensions within windows, behind `batch` others and those of positions. */
@@ -90,6 +98,26 @@ pool_inner(const PoolView *v, int batch, int64_t *dims)
     for (int d = 0; d < v->dims; d++)
         dims[d] = batch + v->dims + d;
     return jot_dims(v->dims, dims, false);
+}
+
+/* Is x so large that reading it takes longer than to begin another kernel? */
+static bool
+pool_is_large(jot_Var x)
+{
+    return jot_nelem(x) >= POOL_LARGE;
+}
+
+/* Sums of x in the windows. Places of an adaptive pool are gathered, so dimension by dimension
+ * there are fewer of them, and all but the last one's are neighbours' rows. */
+static jot_Var
+pool_sum(const PoolView *v, jot_Var x)
+{
+    int64_t dims[NN_IMAGE_DIMS];
+    if (!v->adaptive || !pool_is_large(x))
+        return jot_sum(pool_windows(v, x, 2, 0), pool_inner(v, 2, dims));
+    for (int d = 0; d < v->dims; d++)
+        x = jot_sum(pool_some(v, x, 2, d, 1, 0), JOT_DIMS(2 + v->dims));
+    return x;
 }
 
 /* ---- maxima and where they are ---- */
@@ -231,20 +259,20 @@ static jot_Var
 pool_mean(const PoolView *v, bool exclude)
 {
     int64_t dims[NN_IMAGE_DIMS];
+    jot_Var x = nn_wide(v->x), count = {NULL, 0, 0}, some;
     double same = 1;
-    jot_Var count = {NULL, 0, 0};
-    jot_Dims inner = pool_inner(v, 2, dims);
     for (int d = 0; d < v->dims; d++)
-        if (pool_even(&v->win[d], v->adaptive, exclude))
+        if (pool_even(&v->win[d], v->adaptive, exclude)) {
             same *= (double)v->win[d].size;
-        else
-            count = count.ctx ? jot_mul(count, pool_count(v, d, exclude))
-                              : pool_count(v, d, exclude);
+        } else { /* stored, if it pays: its quotients are dearer than the sums */
+            some = jot_cast(pool_count(v, d, exclude), jot_dtype(x));
+            some = pool_is_large(x) ? jot_stop_fuse(some) : some;
+            count = count.ctx ? jot_mul(count, some) : some;
+        }
     if (!count.ctx)
-        return jot_mean(pool_windows(v, v->x, 2, 0), inner);
-    jot_Var x = nn_wide(v->x), sum = jot_sum(pool_windows(v, x, 2, 0), inner);
-    count = jot_cast(jot_scale(count, same), jot_dtype(x));
-    return jot_cast(jot_div(sum, count), nn_float_of(jot_dtype(v->x)));
+        return jot_mean(pool_windows(v, v->x, 2, 0), pool_inner(v, 2, dims));
+    x = jot_div(pool_sum(v, x), jot_scale(count, same));
+    return jot_cast(x, nn_float_of(jot_dtype(v->x)));
 }
 
 jot_Var

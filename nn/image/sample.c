@@ -9,6 +9,8 @@
 #include "nn.h"
 #include "nn/image/window.h"
 
+enum { SAMPLE_CHANNELS = 16 }; /* from which on a vector of them is read at once */
+
 /* Positions in one dimension of x: the row below as an i32, and weights with a last dimension of
  * two taps, or (nearest) none of both but the row. */
 typedef struct { jot_Var row, weight; } SampleAt;
@@ -68,57 +70,117 @@ sample_grid_ok(jot_Var x, jot_Var grid, const jot_GridSample *o, int *dims)
     return false;
 }
 
+/* x with its channels last, or back. */
+static jot_Var
+sample_turned(jot_Var x, bool back)
+{
+    int64_t order[JOT_MAX_RANK];
+    int rank = jot_rank(x);
+    order[0] = 0;
+    for (int d = 1; d < rank; d++)
+        order[d] = back ? d == 1 ? rank - 1 : d - 1 : d == rank - 1 ? 1 : d + 1;
+    return jot_transpose(x, jot_ints(rank, order));
+}
+
+/* What is summed over: corners of x (n, c, ..) at rows and by weights, (n, c, out..., taps...); or,
+ * with channels last, of x (n, .., c) (n, out..., c, taps...). */
+typedef struct {
+    int dims, out, channel, taps;   /* of their axes the first */
+    int64_t ext[JOT_MAX_RANK];
+    jot_Var row[NN_IMAGE_DIMS], weight[NN_IMAGE_DIMS];
+} SampleSpace;
+
+static void
+sample_space(SampleSpace *s, jot_Var x, jot_Var grid, int dims, bool last)
+{
+    s->dims = dims;
+    s->out = last ? 1 : 2;
+    s->channel = last ? 1 + dims : 1;
+    s->taps = 2 + dims;
+    s->ext[0] = jot_extent(x, 0);
+    s->ext[s->channel] = jot_extent(x, 1);
+    for (int d = 0; d < dims; d++) {
+        s->ext[s->out + d] = jot_extent(grid, 1 + d);
+        s->ext[s->taps + d] = 2;
+    }
+}
+
+/* x's elements at the rows (nearest), or at these and the next. */
+static jot_Var
+sample_corners(const SampleSpace *s, jot_Var x, bool linear)
+{
+    static const char *const rows[NN_IMAGE_DIMS][2] = {
+        {"@e#(i0,i#)", "@e#(i0,i#)+i#"},
+        {"@e#(i0,i#,i#)", "@e#(i0,i#,i#)+i#"},
+        {"@e#(i0,i#,i#,i#)", "@e#(i0,i#,i#,i#)+i#"}};
+    NnMap map;
+    nn_map_begin(&map);
+    nn_axis_at(&map, 0);
+    if (s->channel == 1)
+        nn_axis_at(&map, 1);
+    for (int d = 0; d < s->dims; d++) {
+        int64_t v[NN_IMAGE_DIMS + 2] = {d};
+        for (int k = 0; k < s->dims; k++)
+            v[1 + k] = s->out + k;
+        v[1 + s->dims] = s->taps + d;
+        nn_index(&map, rows[s->dims - 1][linear], jot_ints(s->dims + 1 + linear, v));
+    }
+    if (s->channel > 1)
+        nn_axis_at(&map, s->channel);
+    return jot_reindex_ex(x, jot_ints(2 + s->dims * (1 + linear), s->ext), nn_map(&map),
+                          JOT_NONE_STRS, 0, jot_vars(s->dims, s->row));
+}
+
+/* ... times their weights, summed. */
+static jot_Var
+sample_sum(const SampleSpace *s, jot_Var y)
+{
+    int64_t taps[NN_IMAGE_DIMS];
+    NnMap map;
+    for (int d = 0; d < s->dims; d++) {
+        nn_map_begin(&map);
+        nn_axis_at(&map, 0);
+        for (int k = 0; k < s->dims; k++)
+            nn_axis_at(&map, s->out + k);
+        nn_axis_at(&map, s->taps + d);
+        y = jot_mul(y, jot_reindex(jot_cast(s->weight[d], jot_dtype(y)), jot_shape(y),
+                                   nn_map(&map)));
+        taps[d] = s->taps + d;
+    }
+    return jot_sum(y, jot_dims(s->dims, taps, false));
+}
+
+/* With many channels an element of the grid reads their rows, one beside the other; x is turned
+ * for it, and the result back. */
 jot_Var
 jot_grid_sample(jot_Var x, jot_Var grid, const jot_GridSample *sample)
 {
-    static const char *const rows[NN_IMAGE_DIMS][2] = {
-        {"@e#(i0,i2)", "@e#(i0,i2)+i#"},
-        {"@e#(i0,i2,i3)", "@e#(i0,i2,i3)+i#"},
-        {"@e#(i0,i2,i3,i4)", "@e#(i0,i2,i3,i4)+i#"}};
-    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, grid));
-    int64_t ext[JOT_MAX_RANK], taps[NN_IMAGE_DIMS];
-    jot_Var row[NN_IMAGE_DIMS], weight[NN_IMAGE_DIMS];
     static const jot_GridSample plain;
-    NnMap map;
+    jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, grid));
+    SampleSpace s;
     int dims;
     sample = sample ? sample : &plain;
     if (!jot_check(ctx, x, "grid_sample", "x") || !sample_grid_ok(x, grid, sample, &dims))
         return nn_poison(ctx);
-    bool linear = sample->mode == JOT_LINEAR;
+    bool linear = sample->mode == JOT_LINEAR, last = jot_extent(x, 1) >= SAMPLE_CHANNELS;
     jot_push(ctx);
     jot_DType dtype = jot_dtype(x);
-    jot_Var g = nn_wide(grid);
-    nn_map_begin(&map);
-    nn_axis_at(&map, 0);
-    nn_axis_at(&map, 1);
-    ext[0] = jot_extent(x, 0);
-    ext[1] = jot_extent(x, 1);
+    jot_Var g = nn_wide(grid), y;
+    sample_space(&s, x, grid, dims, last);
     for (int d = 0; d < dims; d++) {
         jot_Var p = sample_coordinate(x, g, dims, d, sample);
         SampleAt at = {jot_cast(jot_round(p), JOT_I32), p};
         if (linear)
             at = sample_linear(p);
-        row[d] = at.row;
-        weight[d] = at.weight;
-        ext[2 + d] = jot_extent(grid, 1 + d);
-        ext[2 + dims + d] = 2;
-        taps[d] = 2 + dims + d;
-        nn_index(&map, rows[dims - 1][linear], JOT_SHAPE(d, taps[d]));
+        s.row[d] = at.row;
+        s.weight[d] = at.weight;
     }
-    jot_Ints space = jot_ints(linear ? 2 + 2 * dims : 2 + dims, ext);
-    jot_Var y = jot_reindex_ex(linear ? nn_wide(x) : x, space, nn_map(&map), JOT_NONE_STRS, 0,
-                               jot_vars(dims, row));
-    if (!linear)
-        return jot_leave(ctx, y);
-    for (int d = 0; d < dims; d++) {
-        nn_map_begin(&map);
-        nn_axis_at(&map, 0);
-        for (int k = 0; k < dims; k++)
-            nn_axis_at(&map, 2 + k);
-        nn_axis_at(&map, 2 + dims + d);
-        y = jot_mul(y, jot_reindex(jot_cast(weight[d], jot_dtype(y)), space, nn_map(&map)));
-    }
-    return jot_leave(ctx, jot_cast(jot_sum(y, jot_dims(dims, taps, false)), nn_float_of(dtype)));
+    x = linear ? nn_wide(x) : x;
+    y = sample_corners(&s, last ? jot_stop_fuse(sample_turned(x, false)) : x, linear);
+    if (linear)
+        y = sample_sum(&s, y);
+    y = last ? sample_turned(jot_stop_fuse(y), true) : y;
+    return jot_leave(ctx, linear ? jot_cast(y, nn_float_of(dtype)) : y);
 }
 
 jot_Var

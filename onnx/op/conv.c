@@ -38,11 +38,11 @@ onnx_op_gemm(OnnxCall *c)
         return onnx_fail(c, JOT_ESHAPE, "matrices asked, ranks %d and %d found", jot_rank(a),
                          jot_rank(b));
     bool left = onnx_i(c, "transA", 0), right = onnx_i(c, "transB", 0);
-    jot_Var y = left ? jot_none() : onnx_dequantised_matmul(c, right);
-    if (!jot_ok(y)) {
-        onnx_hold_operands(c);
-        y = jot_matmul(left ? jot_swap(a, 0, 1) : a, right ? jot_swap(b, 0, 1) : b);
-    }
+    jot_Var y = left || alpha != 1 || beta != 1 ? jot_none() : onnx_dequantised_matmul(c, right);
+    if (jot_ok(y))
+        return onnx_put(c, 0, onnx_like(y, a));
+    onnx_hold_operands(c);
+    y = jot_matmul(left ? jot_swap(a, 0, 1) : a, right ? jot_swap(b, 0, 1) : b);
     y = onnx_like(alpha == 1 ? y : jot_scale(y, alpha), a);
     if (onnx_given(c, 2) && beta != 0)
         y = jot_add(y, beta == 1 ? c->x[2] : jot_scale(c->x[2], beta));

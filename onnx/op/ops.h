@@ -53,6 +53,11 @@ JOT_FN jot_Var onnx_conv(OnnxCall *c, jot_Var x, jot_Var k, jot_Var bias);
 
 /* ---- op/quant.c ---- */
 
+/* Operand 0 before it was dequantised by one scale, in the same order (i8 as u8); empty: it was not.
+ * And the result of what keeps that order: scaled as operand 0 was. */
+JOT_FN jot_Var onnx_before_scale(OnnxCall *c);
+JOT_FN bool onnx_scale_again(OnnxCall *c, jot_Var q);
+
 /* Products of what was dequantised, as sums of bytes; poison: they are none of those, or the bytes
  * are too few to gain. */
 JOT_FN jot_Var onnx_dequantised_conv(OnnxCall *c);

@@ -64,7 +64,8 @@ pool_places(OnnxCall *c, jot_Var at, jot_Var padded, jot_Var x, const OnnxWindow
 bool
 onnx_op_max_pool(OnnxCall *c)
 {
-    jot_Var x = c->x[0], padded = x;
+    jot_Var q = c->n_out > 1 ? jot_none() : onnx_before_scale(c), x = jot_ok(q) ? q : c->x[0];
+    jot_Var padded = x;
     jot_PoolNd p = {{0}, {0}, {0}, {0}, false, false};
     OnnxWindow w;
 
@@ -76,7 +77,8 @@ onnx_op_max_pool(OnnxCall *c)
         memset(p.pad, 0, sizeof p.pad);
         c->out[1] = pool_places(c, jot_max_pool_at(padded, &p), padded, x, &w);
     }
-    return onnx_put(c, 0, jot_max_pool(padded, &p));
+    jot_Var y = jot_max_pool(padded, &p);
+    return jot_ok(q) ? onnx_scale_again(c, y) : onnx_put(c, 0, y);
 }
 
 /* The mean of what counts: that of the padded image, over that of ones. */

@@ -11,8 +11,12 @@
  *                       conv -> y     is     sx sw (sum q w - z sum w)     exact up to the scales
  *     w k -> k t      /
  *
+ * What is quantised of that is round((sum q w - z sum w) (sx sw / sy)) + zy, as QLinearConv has it: one
+ * multiplication, where by itself x is divided by sy.
+ *
  * Read before: onnx/op/attention.c. After: onnx/op/signal.c. */
 #include "onnx/op/ops.h"
+#include <math.h>
 
 /* v, a scale or a zero: of all, of a row along axis, or of each block of `block` rows. */
 static jot_Var
@@ -42,85 +46,6 @@ quant_axis(OnnxCall *c, int64_t *axis)
     return onnx_axis(c, axis, jot_rank(c->x[0]));
 }
 
-/* y, rounded and with its zero, as integers (casts saturate). */
-static bool
-quantised(OnnxCall *c, jot_Var y, jot_DType dtype)
-{
-    if (dtype != JOT_I8 || c->ctx == c->b->m->fold)
-        return onnx_put(c, 0, jot_cast(y, dtype));
-    jot_Var bytes = jot_cast(jot_offset(y, 128), JOT_U8);
-    jot_Var less = jot_full_int(c->ctx, JOT_I32, JOT_SHAPE(), 128);
-    if (!onnx_put(c, 0, jot_cast(jot_sub(jot_cast(bytes, JOT_I32), less), JOT_I8)))
-        return false;
-    c->value[0] = onnx_value_of(c->b, c->out[0], c->deps);
-    if (c->value[0])
-        c->value[0]->bytes = bytes;
-    return c->value[0] != NULL;
-}
-
-bool
-onnx_op_quantize(OnnxCall *c)
-{
-    int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
-    jot_DType dtype = onnx_given(c, 2) ? jot_dtype(c->x[2]) : type ? onnx_dtype((int)type) : JOT_U8;
-    jot_Var x = c->x[0], y;
-
-    if (dtype >= JOT_F16 || dtype == JOT_BOOL)
-        return onnx_fail(c, JOT_EDTYPE, "output_dtype: an integer asked, %s found",
-                         onnx_element_name((int)type));
-    if (!quant_axis(c, &axis))
-        return false;
-    jot_Var s = spread(c, c->x[1], x, axis, block);
-    x = jot_cast(x, onnx_float(jot_dtype(x)) ? jot_dtype(x) : JOT_F32);
-    y = jot_round(jot_div(x, jot_cast(s, jot_dtype(x))));
-    y = jot_cast(y, JOT_F32);
-    if (onnx_given(c, 2))
-        y = jot_add(y, jot_cast(spread(c, c->x[2], x, axis, block), JOT_F32));
-    return quantised(c, y, dtype);
-}
-
-bool
-onnx_op_dequantize(OnnxCall *c)
-{
-    int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
-    jot_DType dtype = type ? onnx_dtype((int)type) : jot_dtype(c->x[1]);
-    jot_Var x = c->x[0], y, zero = jot_none();
-
-    if (!quant_axis(c, &axis))
-        return false;
-    jot_Var s = spread(c, c->x[1], x, axis, block);
-    if (onnx_given(c, 2))
-        zero = spread(c, c->x[2], x, axis, block);
-    if (jot_dtype(x) == JOT_I32 || jot_dtype(x) == JOT_U32)
-        y = jot_cast(onnx_given(c, 2) ? jot_sub(x, zero) : x, JOT_F32);
-    else {
-        bool high = c->ctx == c->b->m->ctx && jot_ok(c->in[0]->bytes);
-        y = jot_cast(high ? c->in[0]->bytes : x, JOT_F32);
-        zero = onnx_given(c, 2) ? jot_cast(zero, JOT_F32) : onnx_number(y, 0);
-        y = jot_sub(y, high ? jot_offset(zero, 128) : zero);
-    }
-    y = jot_cast(jot_mul(y, jot_cast(s, JOT_F32)), dtype);
-    if (!onnx_put(c, 0, y) || !(c->value[0] = onnx_value_of(c->b, y, c->deps)))
-        return false;
-    for (int k = 0; k < 3 && !block && dtype == JOT_F32; k++)
-        c->value[0]->quantised[k] = onnx_given(c, k) ? c->in[k] : NULL;
-    c->value[0]->axis = axis;
-    return true;
-}
-
-bool
-onnx_op_dynamic_quantize(OnnxCall *c)
-{
-    jot_Var x = c->x[0], zero = onnx_number(x, 0);
-    jot_Var low = jot_minimum(jot_min(x, JOT_ALL_DIMS), zero);
-    jot_Var high = jot_maximum(jot_max(x, JOT_ALL_DIMS), zero);
-    jot_Var scale = jot_scale(jot_sub(high, low), 1.0 / 255);
-    jot_Var at = jot_clamp(jot_round(jot_neg(jot_div(low, scale))), 0, 255);
-    c->out[1] = scale;
-    c->out[2] = jot_cast(at, JOT_U8);
-    return onnx_put(c, 0, jot_cast(jot_add(jot_round(jot_div(x, scale)), at), JOT_U8));
-}
-
 /* All elements of operand k are known, to be n; or it is not there, and n is 0. */
 static bool
 is_all(OnnxCall *c, int k, int64_t n)
@@ -141,6 +66,175 @@ shifted(jot_Var x, int64_t by, jot_DType dtype)
 {
     jot_Var more = jot_full_int(x.ctx, JOT_I32, JOT_SHAPE(), by);
     return jot_cast(jot_add(jot_cast(x, JOT_I32), more), dtype);
+}
+
+/* y, rounded, with its zero as integers (casts saturate). */
+static bool
+quantised(OnnxCall *c, jot_Var y, jot_Var zero, jot_DType dtype)
+{
+    bool high = dtype == JOT_I8 && c->ctx != c->b->m->fold;
+    if (jot_ok(zero))
+        y = jot_add(y, onnx_hold(c, high ? jot_offset(zero, 128) : zero, 1u << 2));
+    else if (high)
+        y = jot_offset(y, 128);
+    if (!high)
+        return onnx_put(c, 0, jot_cast(y, dtype));
+    jot_Var bytes = jot_cast(y, JOT_U8);
+    jot_Var less = jot_full_int(c->ctx, JOT_I32, JOT_SHAPE(), 128);
+    if (!onnx_put(c, 0, jot_cast(jot_sub(jot_cast(bytes, JOT_I32), less), JOT_I8)))
+        return false;
+    c->value[0] = onnx_value_of(c->b, c->out[0], c->deps);
+    if (c->value[0])
+        c->value[0]->bytes = bytes;
+    return c->value[0] != NULL;
+}
+
+/* Operand 0, over the scale: of a product of bytes by one multiplication of its sums. */
+static jot_Var
+over_scale(OnnxCall *c, jot_Var s)
+{
+    jot_Var x = c->x[0], *of = c->in[0]->product;
+    if (c->ctx == c->b->m->ctx && jot_ok(of[0]) && jot_rank(s) == 0 && jot_dtype(s) == JOT_F32
+        && onnx_known(c, 1)) {
+        jot_Var y = jot_mul(of[0], onnx_hold(c, jot_div(of[1], s), 1u << 1));
+        return jot_ok(of[2]) ? jot_add(y, onnx_hold(c, jot_div(of[2], s), 1u << 1)) : y;
+    }
+    x = jot_cast(x, onnx_float(jot_dtype(x)) ? jot_dtype(x) : JOT_F32);
+    return jot_div(x, jot_cast(s, jot_dtype(x)));
+}
+
+/* (x - zero) s; `high`: x and so its zero are 128 higher than they are said to be. */
+static jot_Var
+dequantised(jot_Var x, jot_Var s, jot_Var zero, bool high)
+{
+    jot_Var y = jot_cast(x, JOT_F32);
+    zero = jot_ok(zero) ? jot_cast(zero, JOT_F32) : onnx_number(y, 0);
+    return jot_mul(jot_sub(y, high ? jot_offset(zero, 128) : zero), jot_cast(s, JOT_F32));
+}
+
+bool
+onnx_op_dequantize(OnnxCall *c)
+{
+    int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
+    jot_DType dtype = type ? onnx_dtype((int)type) : jot_dtype(c->x[1]);
+    jot_Var x = c->x[0], y, zero = jot_none();
+
+    if (!quant_axis(c, &axis))
+        return false;
+    jot_Var s = spread(c, c->x[1], x, axis, block);
+    if (onnx_given(c, 2))
+        zero = spread(c, c->x[2], x, axis, block);
+    if (jot_dtype(x) == JOT_I32 || jot_dtype(x) == JOT_U32)
+        y = jot_mul(jot_cast(onnx_given(c, 2) ? jot_sub(x, zero) : x, JOT_F32),
+                    jot_cast(s, JOT_F32));
+    else {
+        bool high = c->ctx == c->b->m->ctx && jot_ok(c->in[0]->bytes);
+        y = dequantised(high ? c->in[0]->bytes : x, s, zero, high);
+    }
+    y = jot_cast(y, dtype);
+    if (!onnx_put(c, 0, y) || !(c->value[0] = onnx_value_of(c->b, y, c->deps)))
+        return false;
+    for (int k = 0; k < 3 && !block && dtype == JOT_F32; k++)
+        c->value[0]->quantised[k] = onnx_given(c, k) ? c->in[k] : NULL;
+    c->value[0]->axis = axis;
+    return true;
+}
+
+/* ---- between scales ---- */
+
+/* Operand 0 before it was dequantised by one scale, which is known, as DequantizeLinear had it. */
+static bool
+before_scale(OnnxCall *c, OnnxCall *own)
+{
+    *own = *c;
+    own->in = c->in[0]->quantised;
+    own->n = 3;
+    if (c->ctx == c->b->m->fold || !own->in[0] || onnx_value_nelem(own->in[1]) != 1
+        || !onnx_known(own, 1) || !onnx_known(own, 2))
+        return false;
+    const double *s = onnx_read_f64(own, 1);
+    return s && *s > 1e-30 && *s < 1e30;
+}
+
+/* Operand 0 was dequantised as it shall be quantised now: it is what it was. */
+static bool
+quantised_before(OnnxCall *c, jot_DType dtype)
+{
+    OnnxCall own;
+    jot_Ints zero = jot_ints(0, NULL);
+
+    if (jot_nelem(c->x[1]) != 1 || !onnx_known(c, 1) || !onnx_known(c, 2) || !before_scale(c, &own)
+        || jot_dtype(onnx_on(c->b, own.in[0], c->ctx)) != dtype
+        || (onnx_given(c, 2) && (!onnx_read(c, 2, &zero) || zero.n != 1)))
+        return false;
+    const double *is = onnx_read_f64(c, 1), *was = onnx_read_f64(&own, 1);
+    return is && was && *is == *was && is_all(&own, 2, zero.n ? zero.v[0] : 0);
+}
+
+jot_Var
+onnx_before_scale(OnnxCall *c)
+{
+    OnnxCall own;
+
+    if (!before_scale(c, &own))
+        return jot_none();
+    jot_Var x = onnx_on(c->b, own.in[0], c->ctx);
+    return jot_ok(own.in[0]->bytes) ? own.in[0]->bytes : x;
+}
+
+bool
+onnx_scale_again(OnnxCall *c, jot_Var q)
+{
+    OnnxValue **was = c->in[0]->quantised, *value;
+    bool high = jot_ok(was[0]->bytes);
+    jot_Var zero = was[2] ? jot_reshape(onnx_on(c->b, was[2], c->ctx), JOT_SHAPE()) : jot_none();
+    jot_Var s = jot_reshape(onnx_on(c->b, was[1], c->ctx), JOT_SHAPE());
+    jot_Var y = dequantised(q, s, zero, high);
+
+    if (!onnx_put(c, 0, y)
+        || !(value = onnx_value_of(c->b, high ? shifted(q, -128, JOT_I8) : q, c->deps))
+        || !(c->value[0] = onnx_value_of(c->b, y, c->deps)))
+        return false;
+    value->bytes = high ? q : jot_none();
+    c->value[0]->quantised[0] = value;
+    c->value[0]->quantised[1] = was[1];
+    c->value[0]->quantised[2] = was[2];
+    return true;
+}
+
+bool
+onnx_op_quantize(OnnxCall *c)
+{
+    int64_t axis, block = onnx_i(c, "block_size", 0), type = onnx_i(c, "output_dtype", 0);
+    jot_DType dtype = onnx_given(c, 2) ? jot_dtype(c->x[2]) : type ? onnx_dtype((int)type) : JOT_U8;
+    jot_Var x = c->x[0], zero = jot_none();
+
+    if (dtype >= JOT_F16 || dtype == JOT_BOOL)
+        return onnx_fail(c, JOT_EDTYPE, "output_dtype: an integer asked, %s found",
+                         onnx_element_name((int)type));
+    if (!quant_axis(c, &axis))
+        return false;
+    if (!block && quantised_before(c, dtype)) {
+        c->value[0] = c->in[0]->quantised[0];
+        return true;
+    }
+    if (onnx_given(c, 2))
+        zero = jot_cast(spread(c, c->x[2], x, axis, block), JOT_F32);
+    jot_Var y = jot_round(over_scale(c, spread(c, c->x[1], x, axis, block)));
+    return quantised(c, jot_cast(y, JOT_F32), zero, dtype);
+}
+
+bool
+onnx_op_dynamic_quantize(OnnxCall *c)
+{
+    jot_Var x = c->x[0], zero = onnx_number(x, 0);
+    jot_Var low = jot_minimum(jot_min(x, JOT_ALL_DIMS), zero);
+    jot_Var high = jot_maximum(jot_max(x, JOT_ALL_DIMS), zero);
+    jot_Var scale = jot_scale(jot_sub(high, low), 1.0 / 255);
+    jot_Var at = jot_clamp(jot_round(jot_neg(jot_div(low, scale))), 0, 255);
+    c->out[1] = scale;
+    c->out[2] = jot_cast(at, JOT_U8);
+    return onnx_put(c, 0, jot_cast(jot_add(jot_round(jot_div(x, scale)), at), JOT_U8));
 }
 
 static bool
@@ -227,13 +321,24 @@ onnx_op_qlinear_matmul(OnnxCall *c)
     return onnx_put(c, 0, requantized(c, product(c, 0, 2, 3, 5), scale, 7));
 }
 
-/* Channels: below, words of bytes gain nothing; terms of bytes that floats add up exactly. */
-enum { QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
+/* Channels of a word; of a group: below, words of bytes gain nothing; terms of bytes that floats add
+ * up exactly. */
+enum { QUANT_WORD = 4, QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
 
-/* Sums of bytes: an image, its zero known; a kernel of constants, their zeros 0, or 128 of u8.
- * Groups of few channels are summed in floats, to the same integers. */
+/* Dimension 1 has whole words of channels; those added count for nothing, as the kernel's are 0. */
 static jot_Var
-conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
+whole_words(jot_Var v)
+{
+    int64_t none[JOT_MAX_RANK] = {0}, more[JOT_MAX_RANK] = {0};
+    more[1] = (QUANT_WORD - jot_extent(v, 1) % QUANT_WORD) % QUANT_WORD;
+    return jot_pad(v, jot_ints(jot_rank(v), none), jot_ints(jot_rank(v), more), 0);
+}
+
+/* Sums of bytes, and a bias of i32 or none: an image, its zero known; a kernel of constants, their
+ * zeros 0, or 128 of u8. Windows over several channels read whole words of these. Groups of few channels are summed in
+ * floats, to the same integers. */
+static jot_Var
+conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw, jot_Var bias)
 {
     jot_Var w = c->x[kw];
     jot_Ints zero = jot_ints(0, NULL);
@@ -245,23 +350,28 @@ conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
         return jot_none();
     int64_t z = (zero.n ? zero.v[0] : 0) + (jot_dtype(c->x[kx]) == JOT_I8 ? 128 : 0);
     int64_t terms = jot_nelem(w) / jot_extent(w, 0);
-    bool few = jot_extent(w, 1) < QUANT_FEW;
+    bool one = onnx_i(c, "group", 1) == 1, few = !one && jot_extent(w, 1) < QUANT_FEW;
     jot_DType wide = few ? JOT_F32 : sum_dtype(terms), each = few ? JOT_F32 : JOT_I32;
-    if (few && (onnx_i(c, "group", 1) == 1 || terms > QUANT_EXACT))
+    if (few && terms > QUANT_EXACT)
         return jot_none();
     if (jot_dtype(w) == JOT_U8)
         w = onnx_hold(c, shifted(w, -128, JOT_I8), 1u << kw);
     jot_Var x = high_bytes(c, kx);
     if (!onnx_window(c, x, jot_shape(w).v + 2, &window))
         return jot_none();
+    if (one && terms > jot_extent(w, 1) && jot_extent(w, 1) % QUANT_WORD) {
+        x = jot_stop_fuse(whole_words(x));
+        w = onnx_hold(c, whole_words(w), 1u << kw);
+    }
     x = jot_cast(onnx_pad_image(x, &window, (double)z), each);
     jot_Var k = few ? onnx_hold(c, jot_cast(w, each), 1u << kw) : jot_cast(w, each);
     jot_Var y = jot_cast(onnx_conv_of(c, x, k, &window), wide);
     if (!z)
-        return y;
+        return jot_ok(bias) ? jot_add(y, onnx_along(jot_cast(bias, wide), 1, jot_rank(y))) : y;
     jot_Var less = jot_sum(jot_reshape(jot_cast(w, JOT_I64), JOT_SHAPE(jot_extent(w, 0), -1)),
                            JOT_DIMS(1));
     less = jot_mul(less, jot_full_int(c->ctx, JOT_I64, JOT_SHAPE(), z));
+    less = jot_ok(bias) ? jot_sub(less, jot_cast(bias, JOT_I64)) : less;
     return jot_sub(y, onnx_along(onnx_hold(c, jot_cast(less, wide), 1u << kw), 1, jot_rank(y)));
 }
 
@@ -269,7 +379,7 @@ conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw)
 static jot_Var
 conv_products(OnnxCall *c, int kx, int zx, int kw, int zw, jot_Var bias)
 {
-    jot_Var y = conv_bytes(c, kx, zx, kw, zw);
+    jot_Var y = conv_bytes(c, kx, zx, kw, zw, jot_none());
     if (jot_ok(y) && jot_dtype(y) == JOT_F32)
         y = jot_cast(y, JOT_I32);
     if (!jot_ok(y)) {
@@ -319,6 +429,46 @@ both_scales(OnnxCall *q, int axis, int rank)
     return jot_nelem(s) == 1 ? jot_reshape(s, JOT_SHAPE()) : onnx_along(s, axis, rank);
 }
 
+/* Operand 2 before it was dequantised, if that was by sx sw: i32 that may be added to the sums. */
+static jot_Var
+bias_of_sums(OnnxCall *c, OnnxCall *q)
+{
+    OnnxValue **in = onnx_given(c, 2) ? c->in[2]->quantised : NULL;
+    OnnxCall own = *q;
+
+    if (!in || !in[0] || c->in[2]->deps || !onnx_known(q, 1) || onnx_value_nelem(in[0]) < 1)
+        return jot_none();
+    own.in = in;
+    own.n = 3;
+    int64_t n = onnx_value_nelem(in[0]), ns = onnx_value_nelem(in[1]), nw = jot_nelem(q->x[4]);
+    const double *s = onnx_read_f64(&own, 1), *sx = onnx_read_f64(q, 1), *sw = onnx_read_f64(q, 4);
+    bool same = s && sx && sw && (ns == 1 || ns == n) && (nw == 1 || nw == n) && is_all(&own, 2, 0);
+    for (int64_t i = 0; same && i < n; i++) {
+        double want = sx[0] * sw[nw > 1 ? i : 0];
+        same = fabs(s[ns > 1 ? i : 0] - want) <= 1e-6 * fabs(want);
+    }
+    jot_Var bias = same ? onnx_on(c->b, in[0], c->ctx) : jot_none();
+    return jot_ok(bias) && jot_dtype(bias) == JOT_I32 && jot_rank(bias) == 1 ? bias : jot_none();
+}
+
+/* The product's value, which remembers what it is of: sums, with their bias or without it, times
+ * the scales along dimension `axis`. */
+static jot_Var
+scaled(OnnxCall *c, OnnxCall *q, jot_Var sums, jot_Var bias, int axis)
+{
+    jot_Var of[3] = {jot_cast(sums, JOT_F32), both_scales(q, axis, jot_rank(sums)), jot_none()};
+    jot_Var y = jot_mul(of[0], of[1]);
+
+    if (onnx_given(c, 2) && !jot_ok(bias)) {
+        of[2] = onnx_along(c->x[2], axis, jot_rank(sums));
+        y = jot_add(y, of[2]);
+    }
+    c->value[0] = jot_ok(y) ? onnx_value_of(c->b, y, c->deps) : NULL;
+    if (c->value[0])
+        memcpy(c->value[0]->product, of, sizeof of);
+    return y;
+}
+
 jot_Var
 onnx_dequantised_conv(OnnxCall *c)
 {
@@ -328,11 +478,8 @@ onnx_dequantised_conv(OnnxCall *c)
 
     if (!before_scales(c, &q, in, x) || (jot_nelem(x[4]) > 1 && c->in[1]->axis != 0))
         return jot_none();
-    jot_Var y = conv_bytes(&q, 0, 2, 3, 5);
-    if (!jot_ok(y))
-        return y;
-    y = jot_mul(jot_cast(y, JOT_F32), both_scales(&q, 1, jot_rank(y)));
-    return onnx_given(c, 2) ? jot_add(y, onnx_along(c->x[2], 1, jot_rank(y))) : y;
+    jot_Var bias = bias_of_sums(c, &q), y = conv_bytes(&q, 0, 2, 3, 5, bias);
+    return jot_ok(y) ? scaled(c, &q, y, bias, 1) : y;
 }
 
 jot_Var
@@ -348,8 +495,9 @@ onnx_dequantised_matmul(OnnxCall *c, bool turned)
         return jot_none();
     if (turned)
         x[3] = jot_swap(x[3], 0, 1);
-    jot_Var y = product(&q, 0, 2, 3, 5);
-    return jot_mul(jot_cast(y, JOT_F32), both_scales(&q, jot_rank(y) - 1, jot_rank(y)));
+    jot_Var bias = bias_of_sums(c, &q), y = product(&q, 0, 2, 3, 5);
+    y = jot_ok(bias) ? jot_add(y, jot_cast(bias, jot_dtype(y))) : y;
+    return jot_ok(y) ? scaled(c, &q, y, bias, jot_rank(y) - 1) : y;
 }
 
 bool

@@ -51,17 +51,14 @@ batch_swap(jot_Ctx *ctx, NodeId id)
 static jot_Var
 batch_spread(FlowBatch *b, jot_Var x)
 {
-    int64_t ext[JOT_MAX_RANK + 1] = {b->v->n}, dims[JOT_MAX_RANK];
+    int64_t ext[JOT_MAX_RANK + 1] = {b->v->n};
     jot_Ints shape = jot_shape(x);
-    int k;
 
     if (shape.n < 0 || shape.n >= JOT_MAX_RANK)
         return jot_raise(b->ctx, JOT_ESHAPE, "vmap: more than %d dimensions", JOT_MAX_RANK);
-    for (k = 0; k < shape.n; k++) {
-        dims[k] = k + 1;
-        ext[k + 1] = shape.v[k];
-    }
-    return jot_broadcast(x, jot_ints(shape.n + 1, ext), jot_ints(shape.n, dims));
+    if (shape.n)
+        memcpy(ext + 1, shape.v, (size_t)shape.n * sizeof *ext);
+    return jot_broadcast(x, jot_ints(shape.n + 1, ext), JOT_INTS(0));
 }
 
 /* The results of a body, of all examples. */
@@ -108,7 +105,8 @@ batch_result(FlowBatch *b, int body, jot_Var v)
     return jot_flow_result(&b->m, body, jot_node_of(v, "vmap", "a body's result"));
 }
 
-/* An input, of all examples where it is of each; slices keep their dimension in front. */
+/* An input, of all examples where it is of each, and else as it was, with its hole; slices keep
+ * their dimension in front. */
 static bool
 batch_input(FlowBatch *b, int k, bool hole)
 {
@@ -118,7 +116,7 @@ batch_input(FlowBatch *b, int k, bool hole)
 
     if (id && slice && b->each[k])
         id = batch_swap(b->ctx, id);
-    if (!id || !jot_flow_input(&b->m, id, slice, 0))
+    if (!id || !jot_flow_input(&b->m, id, slice, b->each[k] ? 0 : b->flow->hole[k]))
         return false;
     b->hole[k] = hole ? b->m.hole[b->m.n - 1] : b->hole[k];
     return true;

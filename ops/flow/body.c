@@ -211,13 +211,38 @@ body_look(Body *b, uint32_t at)
     if (n->kind == NODE_EW || n->kind == NODE_MAP)
         cheap = of && sum < (double)n->nelem;
     if (n->kind == NODE_ALIAS)
-        cheap = of && !(n->flags & NODE_STOP_FUSE);
+        cheap = of && !n->also && !(n->flags & NODE_STOP_FUSE);
     if (b->state[at] & BODY_NAMED && (double)n->nelem <= sum)
         cheap = false; /* its gradient may be asked for */
     if (cheap && !(b->state[at] & BODY_STANDS)) {
         b->state[at] |= BODY_INSIDE;
         b->weight[at] = n->kind == NODE_CONST || n->kind == NODE_IOTA ? 0 : sum;
     }
+}
+
+/* What a checkpoint that is inside computes again, from its x to its y, is inside with it. */
+static bool
+body_parts(Body *b)
+{
+    jot_Ctx *ctx = b->m->ctx;
+    NodeList again = {0, 0, NULL};
+    uint32_t at, i;
+    bool ok = true;
+
+    for (at = 0; at < b->order.n && ok; at++) {
+        const Node *n = jot_node(ctx, b->order.v[at]);
+
+        if (n->kind != NODE_CUSTOM || !n->code->part || !(b->state[at] & BODY_STANDS))
+            continue;
+        again.n = 0;
+        ok = jot_checkpoint_inside(ctx, b->order.v[at], &again);
+        jot_graph_number(ctx, &b->order);
+        for (i = 0; i < again.n; i++)
+            if (jot_node(ctx, again.v[i])->kind != NODE_RANDOM)
+                b->state[body_at(b, again.v[i])] |= BODY_INSIDE;
+    }
+    jot_list_free(ctx, &again);
+    return ok;
 }
 
 static void
@@ -392,6 +417,8 @@ body_open(Body *b)
     body_names(b);
     for (at = 0; at < b->order.n; at++)
         body_look(b, at);
+    if (!body_parts(b))
+        return false;
     while (n-- > 0)
         b->state[body_at(b, all[n])] |= BODY_NEEDED;
     body_need(b);

@@ -53,7 +53,7 @@ diff_reads(FlowDiff *d, NodeId input, bool slice, NodeId hole)
         || jot_flow_input(&d->m, input, slice, hole);
 }
 
-/* Marks what the results read. */
+/* Marks what the results read, and what their gradients will. */
 static bool
 diff_mark(FlowDiff *d)
 {
@@ -66,7 +66,7 @@ diff_mark(FlowDiff *d)
     for (b = 0; b < FLOW_BODIES; b++)
         for (k = 0; k < d->m.results[b]; k++)
             all[n++] = d->m.result[b][k];
-    ok = jot_graph_order(d->ctx, all, n, true, &list);
+    ok = jot_graph_order(d->ctx, all, n, false, &list);
     jot_list_free(d->ctx, &list);
     return ok;
 }
@@ -110,7 +110,7 @@ diff_end(FlowDiff *d, bool ok, int n, NodeId *out)
     NodeId pick[FLOW_MOST];
     int k;
 
-    ok = ok && jot_flow_node(&d->m, pick);
+    ok = ok && jot_flow_capture(&d->m) && jot_flow_node(&d->m, pick);
     for (k = 0; k < n; k++) {
         if (ok && d->number[k])
             jot_node_ref(d->ctx, pick[d->number[k] - 1]);

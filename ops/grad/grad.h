@@ -76,6 +76,10 @@ JOT_FN NodeId jot_past_tangent(Grad *g, const Node *n);
  * error is set. */
 JOT_FN bool jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k, int ny,
                            const NodeId *y);
+/* 1 + the number of the nearest of n nodes that is among these; 0: none is. */
+JOT_FN int jot_past_find(jot_Ctx *ctx, const Past *p, int n, const NodeId *x);
+/* The node id, which was made past x, of `as`, which stands for x. 0: no memory. */
+JOT_FN NodeId jot_past_again(jot_Ctx *ctx, NodeId id, NodeId x, NodeId as);
 JOT_FN bool jot_past_has(jot_Ctx *ctx, const Past *p, NodeId x); /* is x among these? */
 
 /* ---- ops/grad/inside.c ---- */

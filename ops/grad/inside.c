@@ -50,8 +50,8 @@ inside_part(const Grad *g, const Node *custom, NodeId x)
     return false;
 }
 
-/* The CUSTOM node that a gradient flows into and inside which x lies. Tangents pass through parts
- * that are computed again. */
+/* The CUSTOM node that a gradient flows into and inside which x lies: it comes behind x. Tangents
+ * pass through parts that are computed again. */
 static const Node *
 inside_which(const Grad *g, NodeId x)
 {
@@ -59,7 +59,7 @@ inside_which(const Grad *g, NodeId x)
     uint32_t at;
     int k;
 
-    for (at = g->order.n; at-- > 0;) {
+    for (at = g->order.n; at-- > 0 && g->order.v[at] != x;) {
         const Node *n = jot_node(g->ctx, g->order.v[at]);
 
         if (!(g->need[at] & INSIDE_FLOWS) || !inside_float(n))

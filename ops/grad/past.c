@@ -213,6 +213,38 @@ jot_past_tangent(Grad *g, const Node *n)
     return t;
 }
 
+/* ---- again -------------------------------------------------------------------------------- */
+
+JOT_FN int
+jot_past_find(jot_Ctx *ctx, const Past *p, int n, const NodeId *x)
+{
+    int k;
+
+    for (; p; p = p->next)
+        for (k = 0; k < n; k++)
+            if (p->node == x[k] && past_node(ctx, p))
+                return k + 1;
+    return 0;
+}
+
+JOT_FN NodeId
+jot_past_again(jot_Ctx *ctx, NodeId id, NodeId x, NodeId as)
+{
+    const Node *n = jot_node(ctx, id);
+    const Past *p = n->past, *to;
+    int k = 0;
+
+    for (; p->node != x; p = p->next)
+        k++;
+    for (; k >= 0 && as; k--) {
+        p = past_at(n->past, k);
+        to = k ? past_at(n->past, k - 1) : NULL;
+        as = jot_reindex_node(ctx, as, to ? to->rank : n->rank, to ? to->ext : n->ext, p->map,
+                              p->ncond, p->map + p->nindex, n->value, 0, NULL);
+    }
+    return as;
+}
+
 /* ---- refusing ----------------------------------------------------------------------------- */
 
 JOT_FN bool

@@ -15,13 +15,16 @@
 #include "ops/transform/transform.h"
 #include "ops/user/code.h"
 
-/* GIVEN: it is one of x. STANDS: on x, or on draws. AGAIN: to be computed again. NEEDED: for y. */
+/* GIVEN: it is one of x, or goes in like these. STANDS: on such, or on draws. AGAIN: to be computed
+ * again. NEEDED: for y. */
 enum { PART_GIVEN = 1, PART_STANDS = 2, PART_AGAIN = 4, PART_NEEDED = 8 };
 
 typedef struct {
     jot_Ctx *ctx;
     NodeList order;   /* all that y is made of */
     uint8_t *state;   /* per position */
+    uint8_t *within;  /* ... of a part within this one */
+    uint8_t *past;    /* ... 1 + which x it was called on, and reads past */
     NodeId *to;       /* ... what stands for it */
 } PartAgain;
 
@@ -37,16 +40,20 @@ part_open(PartAgain *p, jot_Ctx *ctx, int ny, const NodeId *y)
     if (!jot_graph_order(ctx, y, (uint32_t)ny, false, &p->order))
         return false;
     p->state = jot_mem_new(&ctx->mem, p->order.n, 1);
+    p->within = jot_mem_new(&ctx->mem, p->order.n, 1);
+    p->past = jot_mem_new(&ctx->mem, p->order.n, 1);
     p->to = jot_mem_new(&ctx->mem, p->order.n, sizeof *p->to);
     for (at = 0; p->to && at < p->order.n; at++)
         p->to[at] = p->order.v[at];
-    return (p->state && p->to) || jot_fail_memory(ctx, "checkpoint");
+    return (p->state && p->within && p->past && p->to) || jot_fail_memory(ctx, "checkpoint");
 }
 
 static void
 part_close(PartAgain *p)
 {
     jot_mem_free(&p->ctx->mem, p->state, p->state ? p->order.n : 0);
+    jot_mem_free(&p->ctx->mem, p->within, p->within ? p->order.n : 0);
+    jot_mem_free(&p->ctx->mem, p->past, p->past ? p->order.n : 0);
     jot_mem_free(&p->ctx->mem, p->to, p->to ? p->order.n * sizeof *p->to : 0);
     jot_list_free(p->ctx, &p->order);
 }
@@ -58,9 +65,10 @@ part_is_source(const Node *n)
         || (n->kind == NODE_ALIAS && n->flags & NODE_STATE);
 }
 
-/* PartAgain comes what stands on x or on draws, and maps; and y needs it. */
+/* Of the first `end` nodes, what stands on x or on draws, and maps, come again. */
 static void
-part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
+part_scan(const PartAgain *p, uint8_t *state, uint32_t end, int ny, const NodeId *y, int nx,
+          const NodeId *x)
 {
     jot_Ctx *ctx = p->ctx;
     uint32_t at;
@@ -68,30 +76,88 @@ part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
 
     for (k = 0; k < nx; k++)
         if (jot_node(ctx, x[k])->mark == ctx->walk)
-            p->state[part_at(p, x[k])] |= PART_GIVEN | PART_STANDS;
-    for (at = 0; at < p->order.n; at++) {
+            state[part_at(p, x[k])] |= PART_GIVEN | PART_STANDS;
+    for (at = 0; at < end; at++) {
         const Node *n = jot_node(ctx, p->order.v[at]);
-        uint8_t *s = &p->state[at];
+        uint8_t *s = &state[at];
 
         for (k = 0; k < n->ninputs; k++)
-            *s |= p->state[part_at(p, n->input[k])] & PART_STANDS;
-        *s |= n->kind == NODE_RANDOM ? PART_STANDS : 0;
+            *s |= state[part_at(p, n->input[k])] & PART_STANDS;
+        if (state == p->state)
+            p->past[at] = (uint8_t)jot_past_find(ctx, n->past, nx, x);
+        *s |= n->kind == NODE_RANDOM || (state == p->state && p->past[at]) ? PART_STANDS : 0;
         if ((*s & PART_STANDS || n->kind == NODE_REINDEX) && !(*s & PART_GIVEN)
             && !part_is_source(n))
             *s |= PART_AGAIN;
     }
     for (k = 0; k < ny; k++)
-        p->state[part_at(p, y[k])] |= PART_NEEDED;
-    for (at = p->order.n; at-- > 0;) {
-        const Node *n = jot_node(ctx, p->order.v[at]);
+        state[part_at(p, y[k])] |= PART_NEEDED;
+}
 
-        if (!(p->state[at] & PART_AGAIN) || !(p->state[at] & PART_NEEDED))
-            continue;
-        for (k = 0; k < n->ninputs; k++)
-            p->state[part_at(p, n->input[k])] |= PART_NEEDED;
-        if (n->also && jot_node(ctx, n->also)->kind == NODE_CUSTOM)
-            p->state[part_at(p, n->also)] |= PART_NEEDED;
-    }
+/* Does the node come again, for y? Then y needs what it is made of. */
+static bool
+part_need(const PartAgain *p, uint8_t *state, uint32_t at)
+{
+    const Node *n = jot_node(p->ctx, p->order.v[at]);
+    int k;
+
+    if (!(state[at] & PART_AGAIN) || !(state[at] & PART_NEEDED))
+        return false;
+    for (k = 0; k < n->ninputs && !(state == p->state && p->past[at]); k++)
+        state[part_at(p, n->input[k])] |= PART_NEEDED;
+    if (n->also && jot_node(p->ctx, n->also)->kind == NODE_CUSTOM)
+        state[part_at(p, n->also)] |= PART_NEEDED;
+    return true;
+}
+
+/* What a part within this one computes again comes again, too: its y stands on its x there. */
+static void
+part_within(PartAgain *p, uint32_t end)
+{
+    const Node *n = jot_node(p->ctx, p->order.v[end]);
+    uint32_t at;
+
+    if (n->kind != NODE_CUSTOM || !n->code->part)
+        return;
+    memset(p->within, 0, end);
+    part_scan(p, p->within, end, n->code->outputs, n->input + n->code->inputs, n->code->inputs,
+              n->input);
+    for (at = end; at-- > 0;)
+        if (part_need(p, p->within, at) && !(p->state[at] & PART_GIVEN))
+            p->state[at] |= PART_AGAIN;
+}
+
+static void
+part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
+{
+    uint32_t at;
+
+    part_scan(p, p->state, p->order.n, ny, y, nx, x);
+    for (at = p->order.n; at-- > 0;)
+        if (part_need(p, p->state, at))
+            part_within(p, at);
+}
+
+JOT_FN bool
+jot_checkpoint_inside(jot_Ctx *ctx, NodeId custom, NodeList *out)
+{
+    const Node *n = jot_node(ctx, custom);
+    const NodeId *y = n->input + n->code->inputs;
+    int ny = n->code->outputs;
+    PartAgain p;
+    uint32_t at;
+    bool ok = part_open(&p, ctx, ny, y);
+
+    if (ok)
+        part_mark(&p, ny, y, n->code->inputs, n->input);
+    for (at = 0; at < p.order.n && ok; at++)
+        if (p.state[at] & PART_AGAIN && p.state[at] & PART_NEEDED) {
+            ok = jot_vec_reserve(&ctx->mem, *out, 1) || jot_fail_memory(ctx, "checkpoint");
+            if (ok)
+                out->v[out->n++] = p.order.v[at];
+        }
+    part_close(&p);
+    return ok;
 }
 
 /* Does a gradient go to it: is it read, a float, and computed elsewhere? */
@@ -120,8 +186,9 @@ part_alias(jot_Ctx *ctx, NodeId id, NodeId after, bool stored)
 
 /* It is a map of what it was, by which there are gradients of the gradient. */
 static NodeId
-part_node(PartAgain *p, NodeId id, NodeId after)
+part_node(PartAgain *p, uint32_t at, const NodeId *x, const NodeId *as, NodeId after)
 {
+    NodeId id = p->order.v[at];
     const Node *n = jot_node(p->ctx, id);
     NodeSpec spec = jot_node_spec(n);
     Ix index[JOT_MAX_RANK];
@@ -129,8 +196,12 @@ part_node(PartAgain *p, NodeId id, NodeId after)
     int k;
 
     spec.also = after;
-    again = n->kind == NODE_RANDOM ? jot_node_make(p->ctx, &spec)
-                                   : jot_node_again(p->ctx, id, p->to);
+    if (n->kind == NODE_RANDOM)
+        again = jot_node_make(p->ctx, &spec);
+    else if ((k = p->past[at]) != 0)
+        again = jot_past_again(p->ctx, id, x[k - 1], as[k - 1]);
+    else
+        again = jot_node_again(p->ctx, id, p->to);
     for (k = 0; k < n->rank; k++)
         index[k] = jot_ix_axis(&p->ctx->ix, k);
     if (again && jot_dtype_class((jot_DType)n->dtype) == CLASS_FLOAT)
@@ -138,25 +209,27 @@ part_node(PartAgain *p, NodeId id, NodeId after)
     return again;
 }
 
-/* All that was marked, of x[0] .., of which the first `given` are kept. */
+/* All that was marked, of as[0] .., which stand for x; the first `given` of these are kept. */
 static bool
-part_again(PartAgain *p, int n, const NodeId *x, int given, NodeId after)
+part_again(PartAgain *p, int n, const NodeId *x, NodeId *as, int given, NodeId after)
 {
     uint32_t at;
     int k;
 
-    for (k = 0; k < n; k++)
-        if (jot_node(p->ctx, x[k])->mark == p->ctx->walk
-            && !(p->to[part_at(p, x[k])] = part_alias(p->ctx, x[k], after, k < given)))
+    for (k = 0; k < n; k++) {
+        if (!(as[k] = part_alias(p->ctx, x[k], after, k < given)))
             return false;
+        if (jot_node(p->ctx, x[k])->mark == p->ctx->walk)
+            p->to[part_at(p, x[k])] = as[k];
+    }
     for (at = 0; at < p->order.n; at++)
         if (p->state[at] & PART_AGAIN && p->state[at] & PART_NEEDED
-            && !(p->to[at] = part_node(p, p->order.v[at], after)))
+            && !(p->to[at] = part_node(p, at, x, as, after)))
             return false;
     return true;
 }
 
-/* dx of the floats among x[0] ... */
+/* dx of the floats among x[0] .., once where the same is there twice. */
 static bool
 part_gradients(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n,
                const NodeId *x, jot_Var *dx)
@@ -167,7 +240,8 @@ part_gradients(jot_Ctx *ctx, int ny, const NodeId *y, const NodeId *dy, int n,
     bool ok;
 
     for (k = 0; k < n; k++)
-        if (jot_dtype_class((jot_DType)jot_node(ctx, x[k])->dtype) == CLASS_FLOAT) {
+        if (jot_dtype_class((jot_DType)jot_node(ctx, x[k])->dtype) == CLASS_FLOAT
+            && !jot_find_u32(x, (uint32_t)k, x[k])) {
             which[m] = k;
             wrt[m++] = x[k];
         }
@@ -186,7 +260,7 @@ JOT_FN bool
 jot_checkpoint_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
 {
     jot_Ctx *ctx = jot_ctx_of(y);
-    NodeId from[UINT8_MAX], of[UINT8_MAX], d[UINT8_MAX], after;
+    NodeId from[UINT8_MAX], as[UINT8_MAX], of[UINT8_MAX], d[UINT8_MAX], after;
     PartAgain p;
     bool ok;
     int k;
@@ -202,17 +276,41 @@ jot_checkpoint_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx
     after = d[k];
     ok = part_open(&p, ctx, y.n, of);
     if (ok)
-        part_mark(&p, y.n, of, (int)(uintptr_t)user, from);
-    ok = ok && part_again(&p, x.n, from, (int)(uintptr_t)user, after);
-    for (k = 0; k < x.n && ok; k++)
-        from[k] = jot_node(ctx, from[k])->mark == ctx->walk ? p.to[part_at(&p, from[k])] : from[k];
+        part_mark(&p, y.n, of, x.n, from);
+    ok = ok && part_again(&p, x.n, from, as, (int)(uintptr_t)user, after);
     for (k = 0; k < y.n && ok; k++)
         of[k] = p.to[part_at(&p, of[k])];
     part_close(&p);
-    return ok && part_gradients(ctx, y.n, of, d, x.n, from, dx);
+    return ok && part_gradients(ctx, y.n, of, d, x.n, as, dx);
 }
 
 /* ---- the user's call ---------------------------------------------------------------------- */
+
+/* What is called on a map reads past it. Where x are maps, y is made again of aliases of them, past
+ * which nothing is read; x and y are these from here on. */
+static bool
+part_apart(jot_Ctx *ctx, int ny, NodeId *y, int nx, NodeId *x)
+{
+    NodeId as[UINT8_MAX];
+    PartAgain p;
+    bool ok;
+    int k = 0;
+
+    while (k < nx && jot_node(ctx, x[k])->kind != NODE_REINDEX)
+        k++;
+    if (k == nx)
+        return true;
+    ok = part_open(&p, ctx, ny, y);
+    if (ok)
+        part_mark(&p, ny, y, nx, x);
+    ok = ok && part_again(&p, nx, x, as, 0, 0);
+    for (k = 0; k < ny && ok; k++)
+        y[k] = p.to[part_at(&p, y[k])];
+    if (ok)
+        memcpy(x, as, (size_t)nx * sizeof *x);
+    part_close(&p);
+    return ok || jot_fail_memory(ctx, "checkpoint");
+}
 
 /* Behind x, what else goes in; how many go in then, -1: the error is set. */
 static int
@@ -257,6 +355,9 @@ jot_checkpoint(jot_Vars y, jot_Vars x, jot_Var *out)
     ok = jot_parts_lists(ctx, op, y, x, out);
     mark = ctx->loose.n;
     ok = ok && jot_nodes_of(ctx, x, op, "x", id) && jot_nodes_of(ctx, y, op, "y", of);
+    for (k = 0; k < x.n && ok; k++)
+        ok = jot_inside_known(ctx, id[k], op, "x", k, y.n, of, NULL);
+    ok = ok && part_apart(ctx, y.n, of, x.n, id);
     n = ok ? part_inputs(ctx, y.n, of, x.n, id) : -1;
     ok = n >= 0;
     for (k = 0; ok && k < y.n; k++)

@@ -19,6 +19,8 @@ JOT_FN bool jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const
                              jot_CustomGradFn *grad, void *user, bool part, jot_Var *out);
 /* ops/transform/checkpoint.c: the callback of a checkpoint; user: how many of x are kept. */
 JOT_FN bool jot_checkpoint_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx);
+/* Behind what `out` has, the nodes that a CUSTOM node of its computes again, inputs first. */
+JOT_FN bool jot_checkpoint_inside(jot_Ctx *ctx, NodeId custom, NodeList *out);
 /* Are these lists of a call? After a failure of it, poison in out; returns ok. */
 JOT_FN bool jot_parts_lists(jot_Ctx *ctx, const char *op, jot_Vars y, jot_Vars x, jot_Var *out);
 JOT_FN bool jot_parts_done(jot_Ctx *ctx, bool ok, int n, jot_Var *out);

@@ -254,14 +254,41 @@ vmap_close(Vmap *v)
     jot_list_free(v->ctx, &v->order);
 }
 
+/* Parts that are computed again know what they read: what is a map now has an alias, past which
+ * nothing is read (ops/transform/checkpoint.c). */
+static bool
+vmap_parts(Vmap *v, int nx, NodeId *to)
+{
+    jot_Ctx *ctx = v->ctx;
+    bool part = false;
+    uint32_t at;
+    int k;
+
+    for (at = 0; at < v->order.n && !part; at++) {
+        const Node *n = jot_node(ctx, v->order.v[at]);
+
+        part = v->state[at] & VMAP_NEEDED && n->kind == NODE_CUSTOM && n->code->part;
+    }
+    for (k = 0; k < nx && part; k++) {
+        NodeSpec spec = jot_spec_over(ctx, NODE_ALIAS, 1, &to[k]);
+        NodeId as = jot_node(ctx, to[k])->kind == NODE_REINDEX ? jot_node_make(ctx, &spec) : to[k];
+
+        if (!as)
+            return jot_fail_memory(ctx, "vmap");
+        jot_node_ref(ctx, as);
+        jot_node_unref(ctx, to[k]);
+        to[k] = as;
+    }
+    return true;
+}
+
 /* y holds nodes, and takes those of the results; x[k] is to[k] from now on. */
 static bool
-vmap_run(Vmap *v, jot_Vars y, NodeId *id, int nx, const NodeId *x, const NodeId *to,
-         const jot_Vmap *how)
+vmap_run(Vmap *v, jot_Vars y, NodeId *id, int nx, const NodeId *x, NodeId *to, const jot_Vmap *how)
 {
     int k;
 
-    if (!vmap_open(v, y.n, id) || !vmap_mark(v, id, y.n, x, nx))
+    if (!vmap_open(v, y.n, id) || !vmap_mark(v, id, y.n, x, nx) || !vmap_parts(v, nx, to))
         return false;
     for (k = 0; k < nx; k++)
         if (jot_node(v->ctx, x[k])->mark == v->ctx->walk) {

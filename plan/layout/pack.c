@@ -159,9 +159,10 @@ jot_plan_pack(Make *m, PlanCopied *copy)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
     SchedOwn tiles = {jot_winograd_taps_sched, copy->tiles};
+    const PlanKnown *known;
     uint32_t var[2];
     Kernel k;
-    bool ok;
+    bool ok, keep;
 
     if (copy->var) {
         jot_plan_var_touch(m, copy->var - 1);
@@ -174,12 +175,20 @@ jot_plan_pack(Make *m, PlanCopied *copy)
     var[1] = copy->var - 1;
     if (!copy->tiles && !pack_border(m, var[1], copy->layout, copy->kept ? copy->var : 0))
         return false;
+    keep = jot_plan_known_fits(m)
+        && jot_plan_group_key_pack(m, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout,
+                                   copy->tiles);
+    known = keep ? jot_plan_known(m) : NULL;
+    if (known)
+        return jot_plan_own_known(m, known, copy->kept ? copy->var : 0, var, 2);
+    if (m->ctx->mem.failed)
+        return pack_fail(m);
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
       && (copy->tiles ? jot_winograd_taps(copy->tiles, m->layout[copy->pos], &k)
                       : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
     ok = ok ? jot_plan_own_step(m, &k, copy->tiles ? "tiles of taps" : "pack",
                                 copy->tiles ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2,
-                                false)
+                                keep)
             : pack_fail(m);
     jot_kernel_close(&k);
     jot_plan_var_touch(m, var[1]);
@@ -190,18 +199,25 @@ JOT_FN bool
 jot_plan_unpack(Make *m, const PlanCopied *copy)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
+    const PlanKnown *known;
     uint32_t var[2];
     Layout rows;
     Kernel k;
-    bool ok;
+    bool ok, keep;
 
     var[0] = copy->var - 1;
-    if (!jot_plan_var(m, copy->pos, &var[1]))
-        return false;
+    if (!jot_plan_var(m, copy->pos, &var[1]) || !jot_layout_rowmajor(&rows, node->rank, node->ext))
+        return pack_fail(m);
+    keep = jot_plan_known_fits(m)
+        && jot_plan_group_key_pack(m, (jot_DType)node->dtype, copy->layout, &rows, NULL);
+    known = keep ? jot_plan_known(m) : NULL;
+    if (known)
+        return jot_plan_own_known(m, known, 0, var, 2);
+    if (m->ctx->mem.failed)
+        return pack_fail(m);
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
-      && jot_layout_rowmajor(&rows, node->rank, node->ext)
       && pack_build(&k, (jot_DType)node->dtype, copy->layout, &rows);
-    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2, false) : pack_fail(m);
+    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2, keep) : pack_fail(m);
     jot_kernel_close(&k);
     return ok;
 }

@@ -172,6 +172,9 @@ uses_wishes(UsesWalk *w, const Products *p)
 {
     const Contract *c = &p->of;
     Epilogue sums = p->sums;
+    ContractWords words;
+    bool bytes = p->form != PRODUCTS_SCALED
+              && jot_contract_by_words(w->k, c, &w->m->ctx->target, &words) && words.bytes;
     Layout wish;
     uint32_t b;
 
@@ -191,7 +194,7 @@ uses_wishes(UsesWalk *w, const Products *p)
         u->wish = jot_arena_array(&w->m->arena, Layout, 1);
         if (u->wish)
             *u->wish = wish;
-        if (u->role != ROLE_A)
+        if (u->role != ROLE_A || bytes) /* words are broadcast, which are of neighbours */
             u->fast = (int8_t)wish.part[wish.n - 1].dim;
     }
     w->uses->groups.v[w->group].product = true;

@@ -323,6 +323,8 @@ jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch)
     uint32_t i;
     bool ok = true;
 
+    if (launch)
+        jot_kept_write(ctx, plan, false);
     for (i = 0; i < plan->steps.n && plan->steps.v[i].best.kernel->fn; i++)
         ;
     if (i == plan->steps.n)
