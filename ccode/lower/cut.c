@@ -205,7 +205,7 @@ walk_share(Walk *w, uint32_t n, int64_t from, int64_t steps)
     block = w->code->inst.n;
     jot_walk_counted(w, n, steps, false, false);
     if (w->code->ok && block < w->code->inst.n && w->code->inst.v[block].op == C_FOR)
-        jot_guard_args(w->code, block, bound, 2);
+        jot_code_args(w->code, &w->code->inst.v[block], bound, 2, NULL);
 }
 
 static bool
