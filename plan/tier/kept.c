@@ -5,10 +5,10 @@
  *                                              '---no----> built, scheduled, printed
  *
  * The key is that of plan/known.c, with expressions spelt out, which are numbers of the context's
- * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so
- * which file is looked into need not be exact: a plan has one, under a hash of its nodes, and finds
- * in it what it has in common with the plan that wrote it. What a text depends on beside its group
- * is the file's own key: the machine as prices see it, the configuration, and the library's own code
+ * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so which file is
+ * looked into need not be exact: a plan has one, under a hash of its nodes, and finds in it what it
+ * has in common with the plan that wrote it. What a text depends on beside its group is the file's
+ * own key: the machine as prices see it, the configuration, and the library's own code
  * (Backend.kept).
  *
  * A text counts only where its function is on disk, too; else the group is built as ever. The file
@@ -378,7 +378,8 @@ jot_kept_note(Make *m, const GroupKey *key, const PlanStep *step, const BuildArg
     h.cost = step->cost;
     h.over = step->over;
     kept_put(&kept->heads, &h, sizeof h);
-    kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
+    if (best->nints)
+        kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
     kept_put(&kept->heads, key->key.v, key->key.n * sizeof *key->key.v);
     for (i = 0; i < h.nbuf; i++) {
         uint32_t number = kept_number(m, key, args->bufs.v[i]);
