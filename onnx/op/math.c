@@ -47,8 +47,8 @@ onnx_op_mod(OnnxCall *c)
     return onnx_put(c, 0, onnx_like(y, c->x[0]));
 }
 
-/* The base's dtype; a float exponent of an integer base in floats. Squares, cubes and roots that are
- * known to be such are products and roots, as in ONNX Runtime and PyTorch. */
+/* The base's dtype; a float exponent of an integer base in floats. Squares, cubes and roots that
+ * are known to be such are products and roots, as in ONNX Runtime and PyTorch. */
 bool
 onnx_op_pow(OnnxCall *c)
 {
