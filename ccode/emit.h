@@ -89,10 +89,11 @@ typedef struct {
     EmitLaunch launch[EMIT_LAUNCHES];
 } EmitInfo;
 
-/* Append one function definition, without prelude. False: out of memory or (with the reason in why,
- * which may be NULL) a schedule that cannot be emitted; `out` is as before then. */
-JOT_FN bool jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name, Text *out,
-                     EmitInfo *info, Text *why);
+/* Append one function definition, without prelude; the dumps asked for by `letters` (NULL: none) to
+ * dump. False: out of memory or (with the reason in why, which may be NULL) a schedule that cannot
+ * be emitted; `out` is as before then. */
+JOT_FN bool jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
+                     const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why);
 /* Append what the functions in `kernels` need before them: typedefs and the prelude functions they
  * name, transitively. Put it before them in one file. */
 JOT_FN bool jot_emit_prelude(const Dialect *d, const char *kernels, size_t n, Text *out);
@@ -115,8 +116,5 @@ typedef struct {
 } EmitPass;
 extern const EmitPass jot_emit_passes[];
 extern const int jot_emit_passes_n;
-/* jot_emit, writing the dumps asked for by `letters` (NULL: none) to dump. */
-JOT_FN bool jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
-                          const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why);
 
 #endif

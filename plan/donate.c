@@ -94,14 +94,14 @@ donate_is_temp(const Make *m, uint32_t group, uint32_t pos)
 static bool
 donate_choose(Make *m, uint32_t group, uint32_t out, uint32_t *in)
 {
-    const GroupKey *words = &m->words;
+    const GroupKey *sought = &m->sought;
     uint32_t leaf = 0, least = DONATE_READERS + 1, i;
     bool state = m->root[out] != 0, found = false;
 
     if ((state && !donate_state(m, out, &leaf)) || !donate_plain(m, group, out))
         return false;
-    for (i = 0; i < words->pos.n; i++) {
-        uint32_t pos = words->pos.v[i];
+    for (i = 0; i < sought->pos.n; i++) {
+        uint32_t pos = sought->pos.v[i];
 
         if ((state ? pos != leaf : !donate_is_temp(m, group, pos) || m->readers[pos] >= least)
             || !donate_plain(m, group, pos) || !donate_same(m, pos, out))

@@ -396,14 +396,14 @@ kernel_tiers(KernelStep *s, bool keep)
 {
     Make *m = s->m;
     bool whole = keep && m->plan->kept && (s->own || jot_plan_group_key_whole(m, s->group)), ok;
-    const GroupKey *words = s->own ? &m->words : &m->whole;
+    const GroupKey *key = s->own ? &m->sought : &m->whole;
 
-    s->kept = whole && jot_kept_step(m, words, s->what, s->step, &s->shared_nbytes);
+    s->kept = whole && jot_kept_step(m, key, s->what, s->step, &s->shared_nbytes);
     if (s->kept)
         s->args = &m->args;
     ok = s->kept || kernel_tier(s, TIER_BEST);
     if (ok && whole)
-        jot_kept_note(m, words, s->step, s->args, s->shared_nbytes, !s->kept);
+        jot_kept_note(m, key, s->step, s->args, s->shared_nbytes, !s->kept);
     /* how much of what begins as it is will change is not known: little */
     s->step->seconds = s->step->begins ? 0 : jot_cost_seconds(&s->step->cost, &m->ctx->target);
     if (ok && jot_plan_step_quick(m, s->step) && !jot_tier_waits(m->ctx, s->step))

@@ -1,4 +1,4 @@
-/* plan/key.c - the cache of plans: the structure of a graph as words, found by hash and by
+/* plan/key.c - the cache of plans: the structure of a graph as numbers, found by hash and by
  * comparison.
  *
  *     node      kind op dtype flags | rank, extents | inputs as positions | maps | what is special

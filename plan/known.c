@@ -1,22 +1,22 @@
 /* plan/known.c - kernels found by their group, before anything of it is built.
  *
- *     group -> words -> known? --yes--> kernel, launch, arguments by number        microseconds
- *                         '-----no----> build, schedule, print, compile; remembered
+ *     group -> key -> known?  --yes--> kernel, launch, arguments by number        microseconds
+ *                       '-----no----> build, schedule, print, compile; remembered
  *
- * The words say what a group is wherever it stands: its nodes in the order in which the results
+ * The key says what a group is wherever it stands: its nodes in the order in which the results
  * reach them, operands by their number in that order, extents, maps, layouts.
  *
  *     0 mul [64] of 1 2, stored      1 leaf [64]      2 sum [64] of 3      3 leaf [64 10]
  *
- * Two groups of the same words are one computation with other variables: position k of one stands
+ * Two groups of the same key are one computation with other variables: position k of one stands
  * where position k of the other does, which is how arguments are found. So a graph never seen
  * before that is made of known groups costs a walk over its nodes; a text is not even looked for.
  *
  * Accesses are asked for first, without layouts. Who has them has a serial, and what is asked of
  * the group after that is this serial and the layouts of what it has in memory: its nodes are
- * walked once. Borders and stacks, steps of the plan's own, are kept under words of theirs.
+ * walked once. Borders and stacks, steps of the plan's own, are kept under keys of theirs.
  *
- * What is left out of the words: literals other than 0, 1 and infinities, seeds and streams
+ * What is left out of the key: literals other than 0, 1 and infinities, seeds and streams
  * (arguments of the kernel), and what a context never changes. Groups with user's expressions are
  * not kept: equal hashes of their texts would have to be compared.
  *
@@ -26,8 +26,8 @@
 #include "plan/parts.h"
 
 enum { KNOWN_BUCKETS = 1024, KNOWN_MOST = 8192 };
-enum { KNOWN_SHORT = 1 << 16,   /* of the first word: the second and third are a serial */
-       KNOWN_LAYOUT = 4 + 3 * LAYOUT_PARTS + 4 * JOT_MAX_RANK }; /* words of one, at most */
+enum { KNOWN_SHORT = 1 << 16,   /* of the first number: the second and third are a serial */
+       KNOWN_LAYOUT = 4 + 3 * LAYOUT_PARTS + 4 * JOT_MAX_RANK }; /* numbers of one, at most */
 
 struct PlanKnowns {
     PlanKnown *bucket[KNOWN_BUCKETS];
@@ -36,7 +36,7 @@ struct PlanKnowns {
     uint64_t serials;      /* records so far */
 };
 
-/* ---- words -------------------------------------------------------------------------------- */
+/* ---- keys --------------------------------------------------------------------------------- */
 
 static uint32_t
 known_head(const Make *m, KeyOf of)
@@ -62,14 +62,14 @@ static uint32_t
 known_number(void *of, uint32_t pos)
 {
     Make *m = of;
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
 
     pos = m->fusion->real[pos];
-    if (!words->number[pos]) {
-        *(uint32_t *)jot_vec_push(&m->ctx->mem, words->pos) = pos;
-        words->number[pos] = words->pos.n;
+    if (!sought->number[pos]) {
+        *(uint32_t *)jot_vec_push(&m->ctx->mem, sought->pos) = pos;
+        sought->number[pos] = sought->pos.n;
     }
-    return words->number[pos];
+    return sought->number[pos];
 }
 
 static uint32_t *
@@ -131,7 +131,7 @@ known_put_node(Make *m, uint32_t *w, uint32_t group, uint32_t pos, bool layouts)
         return w;
     to = w + 2 + n->ninputs; /* expressions, by their numbers in the pool */
     w = jot_key_node(m->ctx, w, id, f->group[pos] == group, known_number, m);
-    for (k = 0; m->words.whole && k < n->nindex + n->ncond; k++)
+    for (k = 0; m->sought.whole && k < n->nindex + n->ncond; k++)
         to[k] = jot_kept_index(m, to[k]);
     return known_put_axes(m, w, pos, n);
 }
@@ -143,18 +143,18 @@ known_most(const Make *m, uint32_t pos)
     return 20 + 4 * JOT_MAX_RANK + n->ninputs + n->nindex + n->ncond + KNOWN_LAYOUT;
 }
 
-/* The group's own words, then those of what its results need, in the order in which they do. */
+/* The group's own numbers, then those of what its results need, in the order in which they do. */
 static bool
 known_walk(Make *m, uint32_t group, KeyOf of)
 {
     const FuseGroup *g = &m->fusion->groups[group];
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
     Mem *mem = &m->ctx->mem;
     uint32_t i, *w;
 
-    if (!jot_vec_reserve(mem, words->key, 3 + 2 * g->rank))
+    if (!jot_vec_reserve(mem, sought->key, 3 + 2 * g->rank))
         return false;
-    w = words->key.v;
+    w = sought->key.v;
     *w++ = known_head(m, of);
     *w++ = g->rank;
     for (i = 0; i < g->rank; i++)
@@ -162,16 +162,16 @@ known_walk(Make *m, uint32_t group, KeyOf of)
     for (i = g->first; i < g->first + g->n; i++)
         if (m->fusion->place[m->fusion->member[i]] == PLACE_STORED)
             known_number(m, m->fusion->member[i]);
-    *w++ = words->pos.n;
-    words->key.n = (uint32_t)(w - words->key.v);
-    for (i = 0; i < words->pos.n; i++) {
-        uint32_t pos = words->pos.v[i], most = known_most(m, pos);
+    *w++ = sought->pos.n;
+    sought->key.n = (uint32_t)(w - sought->key.v);
+    for (i = 0; i < sought->pos.n; i++) {
+        uint32_t pos = sought->pos.v[i], most = known_most(m, pos);
         uint8_t kind = jot_node(m->ctx, m->s->list.v[pos])->kind;
 
-        if (kind == NODE_MAP || mem->failed || !jot_vec_reserve(mem, words->key, most))
+        if (kind == NODE_MAP || mem->failed || !jot_vec_reserve(mem, sought->key, most))
             return false;
-        w = known_put_node(m, words->key.v + words->key.n, group, pos, of != KEY_USES);
-        words->key.n = (uint32_t)(w - words->key.v);
+        w = known_put_node(m, sought->key.v + sought->key.n, group, pos, of != KEY_USES);
+        sought->key.n = (uint32_t)(w - sought->key.v);
     }
     return !mem->failed;
 }
@@ -180,16 +180,16 @@ known_walk(Make *m, uint32_t group, KeyOf of)
 static bool
 known_over(Make *m, uint32_t group)
 {
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
     uint32_t i;
 
     if (!jot_donate_wishes(m, group)
-        || !jot_vec_reserve(&m->ctx->mem, words->key, 2 * m->wishes.n + 1))
+        || !jot_vec_reserve(&m->ctx->mem, sought->key, 2 * m->wishes.n + 1))
         return false;
-    words->key.v[words->key.n++] = m->wishes.n;
+    sought->key.v[sought->key.n++] = m->wishes.n;
     for (i = 0; i < m->wishes.n; i++) {
-        words->key.v[words->key.n++] = words->number[m->wishes.v[i].out];
-        words->key.v[words->key.n++] = words->number[m->wishes.v[i].in];
+        sought->key.v[sought->key.n++] = sought->number[m->wishes.v[i].out];
+        sought->key.v[sought->key.n++] = sought->number[m->wishes.v[i].in];
     }
     return true;
 }
@@ -199,27 +199,27 @@ static bool
 known_short(Make *m, uint32_t group, KeyOf of)
 {
     const GroupBase *base = &m->base[group];
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
     Mem *mem = &m->ctx->mem;
     uint32_t i, *w;
 
-    if (!jot_vec_reserve(mem, words->pos, base->npos) || !jot_vec_reserve(mem, words->key, 4))
+    if (!jot_vec_reserve(mem, sought->pos, base->npos) || !jot_vec_reserve(mem, sought->key, 4))
         return false;
-    w = words->key.v;
+    w = sought->key.v;
     *w++ = known_head(m, of) | KNOWN_SHORT;
     w = jot_key_put64(w, base->serial);
-    words->key.n = (uint32_t)(w - words->key.v);
+    sought->key.n = (uint32_t)(w - sought->key.v);
     for (i = 0; i < base->npos; i++) {
         uint32_t pos = m->base_pos.v[base->pos + i];
 
-        words->number[pos] = i + 1;
-        words->pos.v[words->pos.n++] = pos;
+        sought->number[pos] = i + 1;
+        sought->pos.v[sought->pos.n++] = pos;
         if (m->fusion->place[pos] != PLACE_STORED && !known_memory(m, group, pos))
             continue;
-        if (!jot_vec_reserve(mem, words->key, KNOWN_LAYOUT))
+        if (!jot_vec_reserve(mem, sought->key, KNOWN_LAYOUT))
             return false;
-        w = known_put_place(m, words->key.v + words->key.n, group, pos);
-        words->key.n = (uint32_t)(w - words->key.v);
+        w = known_put_place(m, sought->key.v + sought->key.n, group, pos);
+        sought->key.n = (uint32_t)(w - sought->key.v);
     }
     return true;
 }
@@ -227,55 +227,55 @@ known_short(Make *m, uint32_t group, KeyOf of)
 JOT_FN void
 jot_plan_group_key_base(Make *m, uint32_t group, const PlanKnown *known)
 {
-    const GroupKey *words = &m->words;
+    const GroupKey *sought = &m->sought;
     Mem *mem = &m->ctx->mem;
     GroupBase *base;
 
     if (!m->base)
         m->base = jot_mem_new(mem, m->fusion->ngroups + 1, sizeof *m->base);
-    if (!m->base || !jot_vec_reserve(mem, m->base_pos, words->pos.n))
+    if (!m->base || !jot_vec_reserve(mem, m->base_pos, sought->pos.n))
         return;
     base = &m->base[group];
     base->serial = known->serial;
     base->pos = m->base_pos.n;
-    base->npos = words->pos.n;
-    memcpy(m->base_pos.v + m->base_pos.n, words->pos.v, words->pos.n * sizeof *words->pos.v);
-    m->base_pos.n += words->pos.n;
+    base->npos = sought->pos.n;
+    memcpy(m->base_pos.v + m->base_pos.n, sought->pos.v, sought->pos.n * sizeof *sought->pos.v);
+    m->base_pos.n += sought->pos.n;
 }
 
 JOT_FN bool
 jot_plan_group_key_whole(Make *m, uint32_t group)
 {
-    GroupKey words = m->words;
+    GroupKey sought = m->sought;
     uint32_t i;
     bool ok;
 
-    m->words = m->whole;
-    m->words.number = words.number;
-    m->words.key.n = m->words.pos.n = m->words.ix.n = 0;
-    m->words.whole = true;
+    m->sought = m->whole;
+    m->sought.number = sought.number;
+    m->sought.key.n = m->sought.pos.n = m->sought.ix.n = 0;
+    m->sought.whole = true;
     ok = known_walk(m, group, KEY_STEP) && known_over(m, group) && jot_kept_indices(m);
-    for (i = 0; i < m->words.pos.n; i++)
-        words.number[m->words.pos.v[i]] = 0;
-    m->whole = m->words;
+    for (i = 0; i < m->sought.pos.n; i++)
+        sought.number[m->sought.pos.v[i]] = 0;
+    m->whole = m->sought;
     m->whole.number = NULL;
-    m->words = words;
-    return ok && words.pos.n == m->whole.pos.n
-        && !memcmp(words.pos.v, m->whole.pos.v, words.pos.n * sizeof *words.pos.v);
+    m->sought = sought;
+    return ok && sought.pos.n == m->whole.pos.n
+        && !memcmp(sought.pos.v, m->whole.pos.v, sought.pos.n * sizeof *sought.pos.v);
 }
 
 JOT_FN bool
 jot_plan_group_key_pack(Make *m, jot_DType dtype, const Layout *from, const Layout *l,
                         const Winograd *t)
 {
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
     uint32_t *w;
     int i;
 
     if (!jot_plan_group_key_own(m, KEY_PACK, dtype, t != NULL, l)
-        || !jot_vec_reserve(&m->ctx->mem, words->key, KNOWN_LAYOUT + 2 * JOT_MAX_RANK + 24))
+        || !jot_vec_reserve(&m->ctx->mem, sought->key, KNOWN_LAYOUT + 2 * JOT_MAX_RANK + 24))
         return false;
-    w = words->key.v + words->key.n;
+    w = sought->key.v + sought->key.n;
     *w++ = from != NULL;
     w = from ? known_put_layout(w, from) : w;
     for (i = 0; t && i < 4; i++) {
@@ -288,61 +288,61 @@ jot_plan_group_key_pack(Make *m, jot_DType dtype, const Layout *from, const Layo
         *w++ = (uint32_t)t->panel;
         w = jot_key_put64(jot_key_put64(w, (uint64_t)t->channels), (uint64_t)t->outs);
     }
-    words->key.n = (uint32_t)(w - words->key.v);
-    words->hash = jot_plan_hash(words->key.v, words->key.n);
+    sought->key.n = (uint32_t)(w - sought->key.v);
+    sought->hash = jot_plan_hash(sought->key.v, sought->key.n);
     return true;
 }
 
 JOT_FN bool
 jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layout *l)
 {
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
     uint32_t *w;
 
-    words->key.n = words->pos.n = m->wishes.n = 0;
-    if (!jot_vec_reserve(&m->ctx->mem, words->key, 4 + KNOWN_LAYOUT + 2 * JOT_MAX_RANK))
+    sought->key.n = sought->pos.n = m->wishes.n = 0;
+    if (!jot_vec_reserve(&m->ctx->mem, sought->key, 4 + KNOWN_LAYOUT + 2 * JOT_MAX_RANK))
         return false;
-    w = words->key.v;
+    w = sought->key.v;
     *w++ = known_head(m, of);
     *w++ = (uint32_t)dtype | (uint32_t)(l ? l->rank : 0) << 8;
     w = jot_key_put64(w, (uint64_t)n);
     w = l ? known_put_layout(w, l) : w;
     for (n = 0; l && n < l->rank; n++)
         w = jot_key_put64(w, (uint64_t)l->ext[n]);
-    words->key.n = (uint32_t)(w - words->key.v);
-    words->hash = jot_plan_hash(words->key.v, words->key.n);
+    sought->key.n = (uint32_t)(w - sought->key.v);
+    sought->hash = jot_plan_hash(sought->key.v, sought->key.n);
     return true;
 }
 
 JOT_FN bool
 jot_plan_group_key(Make *m, uint32_t group, KeyOf of)
 {
-    GroupKey *words = &m->words;
+    GroupKey *sought = &m->sought;
     bool known = of != KEY_USES && m->base && m->base[group].serial;
     uint32_t i;
     bool ok;
 
-    words->key.n = words->pos.n = m->wishes.n = 0;
-    if (!words->number)
-        words->number = jot_mem_new(&m->ctx->mem, m->s->list.n, sizeof *words->number);
-    ok = words->number && (known ? known_short(m, group, of) : known_walk(m, group, of))
+    sought->key.n = sought->pos.n = m->wishes.n = 0;
+    if (!sought->number)
+        sought->number = jot_mem_new(&m->ctx->mem, m->s->list.n, sizeof *sought->number);
+    ok = sought->number && (known ? known_short(m, group, of) : known_walk(m, group, of))
       && (of != KEY_STEP || known_over(m, group));
-    for (i = 0; i < words->pos.n; i++)
-        words->number[words->pos.v[i]] = 0;
+    for (i = 0; i < sought->pos.n; i++)
+        sought->number[sought->pos.v[i]] = 0;
     if (ok)
-        words->hash = jot_plan_hash(words->key.v, words->key.n);
+        sought->hash = jot_plan_hash(sought->key.v, sought->key.n);
     return ok;
 }
 
 JOT_FN void
 jot_plan_group_key_free(Make *m)
 {
-    jot_vec_free(&m->ctx->mem, m->words.key);
-    jot_vec_free(&m->ctx->mem, m->words.pos);
+    jot_vec_free(&m->ctx->mem, m->sought.key);
+    jot_vec_free(&m->ctx->mem, m->sought.pos);
     jot_vec_free(&m->ctx->mem, m->whole.key);
     jot_vec_free(&m->ctx->mem, m->whole.pos);
     jot_vec_free(&m->ctx->mem, m->whole.ix);
-    jot_mem_free(&m->ctx->mem, m->words.number, m->s->list.n * sizeof *m->words.number);
+    jot_mem_free(&m->ctx->mem, m->sought.number, m->s->list.n * sizeof *m->sought.number);
     if (m->base)
         jot_mem_free(&m->ctx->mem, m->base, (m->fusion->ngroups + 1) * sizeof *m->base);
     jot_vec_free(&m->ctx->mem, m->base_pos);
@@ -354,11 +354,11 @@ JOT_FN PlanKnown *
 jot_plan_known(const Make *m)
 {
     struct PlanKnowns *t = m->ctx->plans->knowns;
-    const GroupKey *words = &m->words;
-    PlanKnown *k = t ? t->bucket[words->hash % KNOWN_BUCKETS] : NULL;
+    const GroupKey *sought = &m->sought;
+    PlanKnown *k = t ? t->bucket[sought->hash % KNOWN_BUCKETS] : NULL;
 
-    while (k && (k->hash != words->hash || k->nkey != words->key.n
-                 || memcmp(k->key, words->key.v, k->nkey * sizeof *k->key)))
+    while (k && (k->hash != sought->hash || k->nkey != sought->key.n
+                 || memcmp(k->key, sought->key.v, k->nkey * sizeof *k->key)))
         k = k->next;
     if (k)
         k->used = true;
@@ -427,10 +427,10 @@ jot_plan_know(Make *m, size_t nbytes)
 {
     jot_Ctx *ctx = m->ctx;
     struct PlanKnowns *t = ctx->plans->knowns;
-    const GroupKey *words = &m->words;
+    const GroupKey *sought = &m->sought;
     PlanKnown *k = jot_mem_new(&ctx->mem, nbytes, 1);
 
-    if (k && !(k->key = jot_mem_new(&ctx->mem, words->key.n, sizeof *k->key))) {
+    if (k && !(k->key = jot_mem_new(&ctx->mem, sought->key.n, sizeof *k->key))) {
         jot_mem_free(&ctx->mem, k, nbytes);
         k = NULL;
     }
@@ -440,9 +440,9 @@ jot_plan_know(Make *m, size_t nbytes)
         known_sweep(ctx, KNOWN_IDLE);
     if (t->n >= KNOWN_MOST)
         known_sweep(ctx, KNOWN_ALL);
-    memcpy(k->key, words->key.v, words->key.n * sizeof *k->key);
-    k->nkey = words->key.n;
-    k->hash = words->hash;
+    memcpy(k->key, sought->key.v, sought->key.n * sizeof *k->key);
+    k->nkey = sought->key.n;
+    k->hash = sought->hash;
     k->nbytes = nbytes;
     k->made = t->makes;
     k->serial = ++t->serials;
@@ -489,13 +489,13 @@ jot_plan_known_fits(const Make *m)
     return !m->plan->dialect && !(c->schedule && c->schedule[0] == 'r' && c->schedule[1] == 'a');
 }
 
-/* Number of a node in the words: of the few that are in memory, or literals. */
+/* Number of a node in the key: of the few that are in memory, or literals. */
 static uint32_t
 known_find(const Make *m, NodeId id)
 {
     uint32_t i = 0;
 
-    while (m->s->list.v[m->words.pos.v[i]] != id)
+    while (m->s->list.v[m->sought.pos.v[i]] != id)
         i++;
     return i;
 }
@@ -551,11 +551,11 @@ known_args(Make *m, const KnownStep *k, BuildArgs *args)
         || !jot_vec_reserve(mem, args->scalars, k->nscalar))
         return false;
     for (i = 0; i < k->nbuf; i++)
-        args->bufs.v[args->bufs.n++] = m->s->list.v[m->words.pos.v[k->buf[i]]];
+        args->bufs.v[args->bufs.n++] = m->s->list.v[m->sought.pos.v[k->buf[i]]];
     for (i = 0; i < k->nscalar; i++) {
         BuildScalar *s = &args->scalars.v[args->scalars.n++];
 
-        s->node = m->s->list.v[m->words.pos.v[k->scalar[i].number]];
+        s->node = m->s->list.v[m->sought.pos.v[k->scalar[i].number]];
         s->field = k->scalar[i].field;
         s->dtype = k->scalar[i].dtype;
     }

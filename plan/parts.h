@@ -131,7 +131,7 @@ typedef struct {
     uint32_t *input[2];    /* ... per variable that is a LEAF: the input whose hole it is */
     size_t *place;         /* in that memory: other places of carries, slices that are copied */
     size_t nplaces, test, nbytes; /* ... of the test's result; in all */
-    uint32_t words;        /* where its own begin in PlanBind.flows */
+    uint32_t bindings;     /* where its own begin in PlanBind.flows */
 } PlanFlow;
 
 struct Plan {
@@ -154,7 +154,7 @@ struct Plan {
     int64_t max_nelem, temp_nbytes;
     Vec(PlanCode) codes;   /* user code in it: what the hash in the key stands for */
     Vec(PlanFlow) flows;   /* ... of which these are branches and loops */
-    uint32_t flow_words;   /* what a run needs for these, in jot_Scalars */
+    uint32_t flow_bindings; /* what a run needs for these, in jot_Scalars */
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
@@ -171,7 +171,7 @@ typedef struct {
     struct CodeSpec **code;  /* per plan.codes: this run's, whose scalars count */
     Buffer **made;           /* per variable: a COPY that this run writes; NULL: nothing to do */
     unsigned char *block;
-    void *flows;             /* room for runs of plan.flows: PlanFlow.words */
+    void *flows;             /* room for runs of plan.flows: PlanFlow.bindings */
 } PlanBind;
 
 #define PLAN_BUCKETS 256
@@ -209,9 +209,9 @@ JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 /* plan/key.c: the cache. */
 JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
 JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
-/* Words are written one after the other into room that was made for the whole node: what it is to
- * who reads it; how it is computed, operands by their number (NULL: by position). Both return where
- * they end. role: what the caller tells nodes apart by. */
+/* Numbers of a key are written one after the other into room that was made for the whole node: what
+ * it is to who reads it; how it is computed, operands by their number (NULL: by position). Both
+ * return where they end. role: what the caller tells nodes apart by. */
 typedef uint32_t KeyNumber(void *of, uint32_t pos);
 JOT_FN uint32_t *jot_key_put64(uint32_t *w, uint64_t word);
 JOT_FN uint32_t *jot_key_shape(uint32_t *w, const Node *n, NodeKind kind, uint8_t role);
@@ -271,13 +271,13 @@ typedef struct {
 } PlanCopied;
 typedef struct { uint32_t group, pos, copy; } PlanRead; /* or, of a written copy, write */
 
-/* A group in words, wherever it stands (plan/known.c). */
+/* A group as numbers, wherever it stands (plan/known.c). */
 typedef struct {
     Vec(uint32_t) key;
     Vec(uint32_t) pos;     /* the positions that it reaches, by their number in it */
-    uint32_t *number;      /* per position of the list: 1 + that number, while the words are made */
+    uint32_t *number;      /* per position of the list: 1 + that number, while the key is made */
     Vec(Ix) ix;            /* whole: expressions by their number in it */
-    bool whole;            /* the words say all of it in every context: expressions, too */
+    bool whole;            /* the key says all of it in every context: expressions, too */
     uint64_t hash;
 } GroupKey;
 /* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that
@@ -330,14 +330,14 @@ typedef struct {
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
     Arena arena;           /* of layouts */
-    GroupKey words, whole;
+    GroupKey sought, whole;  /* the group that is looked for; the same in every context */
     GroupBase *base;       /* per group, once layouts were chosen; else NULL */
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
     const Products *products; /* of the group whose text is made; NULL: it is none's */
     PlanKernels fresh;     /* of the quick tier */
-    Vec(PlanWish) wishes;  /* of the group at hand; part of its words */
+    Vec(PlanWish) wishes;  /* of the group at hand; part of its key */
     Vec(PlanUnit) units;   /* found on disk */
     Vec(PlanUnitName) unit_names; /* kernels in them */
     PlanKernels held;      /* with a reference until the plan is made: what was measured */
@@ -345,7 +345,7 @@ typedef struct {
 } Make;
 /* plan/donate.c: which results of a group should lie over what it reads; the same in its kernel,
  * before that is printed; of its step, which may. */
-JOT_FN bool jot_donate_wishes(Make *m, uint32_t group); /* by m->words.pos */
+JOT_FN bool jot_donate_wishes(Make *m, uint32_t group); /* by m->sought.pos */
 JOT_FN void jot_donate_wish(const Make *m, Kernel *k, const BuildArgs *args);
 JOT_FN void jot_donate_note(Make *m, const PlanStep *step, const BuildArgs *args);
 /* plan/built.c: what was built of the group, until it is dropped, and a copy of the kernel, which
@@ -392,7 +392,7 @@ JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const Bu
  * PlanStep. sched NULL: by rule. */
 JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched,
                               uint32_t copy, const uint32_t *var, uint32_t n, bool keep);
-/* ... that was kept under the words at hand (keep: it is to be). */
+/* ... that was kept under the key at hand (keep: it is to be). */
 JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var,
                                uint32_t n);
 /* The variable of a position, made when it is first met and alive in the step to come. */
@@ -426,19 +426,19 @@ JOT_FN void jot_flow_host(jot_Ctx *ctx, const Plan *plan, const PlanStep *step,
 JOT_FN bool jot_plan_knowns_begin(jot_Ctx *ctx);
 JOT_FN void jot_plan_knowns_undo(jot_Ctx *ctx);
 JOT_FN void jot_plan_knowns_close(jot_Ctx *ctx);
-/* The group in m->words; false: it has none, or memory was refused (ctx->mem.failed). */
+/* The group as m->sought; false: it has none, or memory was refused (ctx->mem.failed). */
 JOT_FN bool jot_plan_group_key(Make *m, uint32_t group, KeyOf of);
-/* ... from now on its words are short: `known` has its accesses. */
+/* ... from now on its key is short: `known` has its accesses. */
 JOT_FN void jot_plan_group_key_base(Make *m, uint32_t group, const PlanKnown *known);
-/* Once more, in m->whole: m->words stays. False: there are none. */
+/* Once more, in m->whole: m->sought stays. False: it has none. */
 JOT_FN bool jot_plan_group_key_whole(Make *m, uint32_t group);
-/* The words of a step of the plan's own: a stack of pieces of n elements, a border of the layout, a
- * copy `from` that layout (NULL: row-major) to l, or to `tiles` of it. They are whole. */
+/* The key of a step of the plan's own: a stack of pieces of n elements, a border of the layout, a
+ * copy `from` that layout (NULL: row-major) to l, or to `tiles` of it. It is whole. */
 JOT_FN bool jot_plan_group_key_own(Make *m, KeyOf of, jot_DType dtype, int64_t n, const Layout *l);
 JOT_FN bool jot_plan_group_key_pack(Make *m, jot_DType dtype, const Layout *from, const Layout *l,
                                     const Winograd *tiles);
 JOT_FN void jot_plan_group_key_free(Make *m);
-JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->words; NULL: new */
+JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->sought; NULL: new */
 JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
 /* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints),
  * and taken. */
@@ -448,21 +448,21 @@ JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *
 JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *args,
                                 size_t *shared_nbytes);
 
-/* plan/tier/kept.c: texts of kernels that are kept on disk by the words of their groups. */
+/* plan/tier/kept.c: texts of kernels that are kept on disk by the keys of their groups. */
 /* Of the plan that is made: m->plan->kept, NULL where nothing is kept. */
 JOT_FN void jot_kept_open(Make *m);
-/* The step with these whole words, called with m->args, if it is kept and its function is on disk,
+/* The step with this whole key, called with m->args, if it is kept and its function is on disk,
  * too. */
-JOT_FN bool jot_kept_step(Make *m, const GroupKey *words, const char *what, PlanStep *step,
+JOT_FN bool jot_kept_step(Make *m, const GroupKey *key, const char *what, PlanStep *step,
                           size_t *shared_nbytes);
 /* The step is of the plan; fresh: it was not kept. */
-JOT_FN void jot_kept_note(Make *m, const GroupKey *words, const PlanStep *step,
+JOT_FN void jot_kept_note(Make *m, const GroupKey *key, const PlanStep *step,
                           const BuildArgs *args, size_t shared_nbytes, bool fresh);
 JOT_FN void jot_kept_loaded(Make *m);              /* what was read is asked for no more */
 /* Before a run, or (due) when kernels are compiled: write what is fresh, at the second run. */
 JOT_FN void jot_kept_write(jot_Ctx *ctx, Plan *plan, bool due);
 JOT_FN void jot_kept_free(jot_Ctx *ctx, Plan *plan);
-/* Number of an expression in whole words; what the expressions are, behind the words. */
+/* Number of an expression in a whole key; what the expressions are, behind it. */
 JOT_FN uint32_t jot_kept_index(Make *m, Ix ix);
 JOT_FN bool jot_kept_indices(Make *m);
 
@@ -526,7 +526,7 @@ JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that
 
 /* plan/run.c */
 JOT_FN uint32_t jot_plan_bind_key(const Plan *plan); /* memory for its arrays, in jot_Scalars */
-JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words);
+JOT_FN void jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *bindings);
 JOT_FN bool jot_plan_block(jot_Ctx *ctx, const Plan *plan, PlanBind *bind); /* false: refused */
 JOT_FN void jot_plan_launch(jot_Ctx *ctx, Plan *plan, const PlanBind *bind);
 /* What all calls of a launch work on. */

@@ -310,18 +310,18 @@ run_copies(jot_Ctx *ctx, Plan *plan, const Selection *s, PlanBind *bind)
 JOT_FN uint32_t
 jot_plan_bind_key(const Plan *plan)
 {
-    return 2 * plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n + plan->flow_words;
+    return 2 * plan->vars.n + plan->codes.n + plan->args.n + plan->scalars.n + plan->flow_bindings;
 }
 
 JOT_FN void
-jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *words)
+jot_plan_bind_at(PlanBind *bind, const Plan *plan, void *bindings)
 {
-    bind->scalar = words;
+    bind->scalar = bindings;
     bind->var = (void **)(void *)(bind->scalar + plan->scalars.n);
     bind->arg = bind->var + plan->vars.n;
     bind->code = (CodeSpec **)(void *)(bind->arg + plan->args.n);
     bind->made = (Buffer **)(void *)(bind->code + plan->codes.n);
-    bind->flows = (jot_Scalar *)words + jot_plan_bind_key(plan) - plan->flow_words;
+    bind->flows = (jot_Scalar *)bindings + jot_plan_bind_key(plan) - plan->flow_bindings;
 }
 
 JOT_FN bool
@@ -358,19 +358,19 @@ JOT_FN bool
 jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
 {
     uint32_t n = jot_plan_bind_key(plan);
-    jot_Scalar *words = jot_mem_new(&ctx->mem, n, sizeof *words);
+    jot_Scalar *bindings = jot_mem_new(&ctx->mem, n, sizeof *bindings);
     PlanBind bind;
     bool ok;
 
     if (ctx->backend->device) {
-        jot_mem_free(&ctx->mem, words, n * sizeof *words);
+        jot_mem_free(&ctx->mem, bindings, n * sizeof *bindings);
         return jot_plan_replay_device(ctx, plan, s, out);
     }
-    if (words) {
-        jot_plan_bind_at(&bind, plan, words);
+    if (bindings) {
+        jot_plan_bind_at(&bind, plan, bindings);
         jot_donate_run(ctx, plan, s);
     }
-    ok = words && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)
+    ok = bindings && jot_plan_block(ctx, plan, &bind) && run_outputs(ctx, s, out)
       && run_leaves(ctx, plan, s);
     if (ok) {
         run_bind(ctx, plan, s, out, &bind);
@@ -378,6 +378,6 @@ jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
     }
     if (ok)
         jot_plan_launch(ctx, plan, &bind);
-    jot_mem_free(&ctx->mem, words, n * sizeof *words);
+    jot_mem_free(&ctx->mem, bindings, n * sizeof *bindings);
     return ok || jot_fail_memory(ctx, "run");
 }

@@ -77,8 +77,8 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
         jot_sched_print(&s, schedule);
     s.vector_nbytes = dialect->vectors ? m->ctx->target.vector_nbytes : 0;
     ok = ok
-         && jot_emit_dump(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
-                          &m->dump, out, info, why);
+         && jot_emit(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
+                     &m->dump, out, info, why);
     jot_sched_close(&s);
     return ok;
 }

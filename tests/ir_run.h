@@ -290,7 +290,7 @@ ir_emit(IrCase *c, const Sched *s, const char *dialect, Text *all, EmitInfo *inf
     bool ok;
     text.mem = why.mem = all->mem = &ir_mem;
     ok = jot_ir_verify(&c->k, &why) && jot_sched_verify(s, &why) &&
-         jot_emit(&c->k, s, d, "k", &text, info, &why);
+         jot_emit(&c->k, s, d, "k", NULL, NULL, &text, info, &why);
     CHECK(ok, "%s: %s", what, why.s ? why.s : "no reason");
     if (!ok) {
         jot_ir_print(&c->k, &why);

@@ -406,7 +406,7 @@ asked_ahead(IrCase *c, const char *schedule)
     int n = 0;
     out.mem = &ir_mem;
     if (jot_sched_read(&s, &c->k, schedule, strlen(schedule), NULL) &&
-        jot_emit(&c->k, &s, jot_dialect_find("gnu"), "f", &out, &info, NULL))
+        jot_emit(&c->k, &s, jot_dialect_find("gnu"), "f", NULL, NULL, &out, &info, NULL))
         for (const char *at = out.s; (at = strstr(at, "JOT_AHEAD(")); at++)
             n++;
     jot_sched_close(&s);
@@ -514,7 +514,7 @@ test_neon(void)
     make_conv(&c, 2, 6, 35, 7, 1, false);
     CHECK(jot_contract_only(&c.k, &found) &&
           jot_contract_sched(&s, &c.k, &found, &target, 4, NULL) &&
-          jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", &text, &info, NULL) &&
+          jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", NULL, NULL, &text, &info, NULL) &&
           jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
     snprintf(path, sizeof path, "/tmp/jot_neon_%d.c", (int)getpid());
     f = fopen(path, "w");

@@ -236,7 +236,7 @@ static void
 test_words(void)
 {
     static const struct { jot_DType a, b; const char *of; } cases[] = {
-        {JOT_I8, JOT_I8, "dot i16"}, {JOT_U8, JOT_I8, "dot u8i8"}, {JOT_I8, JOT_U8, "dot u8i8"},
+        {JOT_I8, JOT_I8, "dot u8i8"}, {JOT_U8, JOT_I8, "dot u8i8"}, {JOT_I8, JOT_U8, "dot u8i8"},
         {JOT_U8, JOT_U8, "dot i16"}, {JOT_I16, JOT_I8, "dot i16"},
     };
     Target has;

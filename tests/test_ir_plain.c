@@ -491,7 +491,7 @@ test_dumps(void)
         EmitInfo info;
         dump.mem = out.mem = &ir_mem;
         CHECK(
-            jot_emit_dump(&c->k, &s, jot_dialect_find("c"), "k", letter, &dump, &out, &info, NULL),
+            jot_emit(&c->k, &s, jot_dialect_find("c"), "k", letter, &dump, &out, &info, NULL),
             "dump %s", letter);
         CHECK(dump.s && strstr(dump.s, word[i]), "dump %s: no '%s' in\n%s", letter, word[i],
               dump.s ? dump.s : "");

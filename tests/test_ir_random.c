@@ -302,7 +302,8 @@ build_all(Mem *mem, int n, bool by_price)
         ok = jot_kernel_store(&k, y, at, v, EW_NONE, 0, NULL) >= 0 && jot_ir_verify(&k, NULL) &&
              (by_price ? jot_sched_choose(&s, &k, &target, 2, order)
                        : jot_sched_default(&s, &k, 1, 2, order)) && jot_sched_verify(&s, NULL) &&
-             jot_emit(&k, &s, jot_dialect_find("c"), "k", &out, &info, NULL) && !mem->failed;
+             jot_emit(&k, &s, jot_dialect_find("c"), "k", NULL, NULL, &out, &info, NULL) &&
+             !mem->failed;
         jot_sched_close(&s);
         jot_kernel_close(&k);
     } else if (ix.recs.v)

@@ -183,7 +183,8 @@ test_undeclared(void)
         make_sums(c, 23, 17, ROWS);
         TMP("R", 1, 23, 0, 0, 0);
         CHECK(jot_sched_read(&s, &c->k, text, strlen(text), &why), "%s", why.s);
-        CHECK(!jot_emit(&c->k, &s, jot_dialect_find(dialect[i]), "k", &out, &info, &why) && why.s &&
+        CHECK(!jot_emit(&c->k, &s, jot_dialect_find(dialect[i]), "k", NULL, NULL, &out, &info,
+                        &why) && why.s &&
                   strstr(why.s, "not declared") && !out.n,
               "%s: %s", dialect[i], out.n ? out.s : why.s);
         jot_sched_close(&s);

@@ -452,13 +452,6 @@ add_sum(ContractMake *m)
     return jot_stage_add(m->s, &st) && jot_stage_stores(m->s, &out);
 }
 
-static void
-next_phase(ContractMake *m, uint32_t from)
-{
-    for (uint32_t i = from; i < m->s->stages.n; i++)
-        m->s->stages.v[i].phase = 1;
-}
-
 JOT_FN bool
 jot_contract_place(ContractMake *m)
 {
@@ -482,7 +475,7 @@ jot_contract_place(ContractMake *m)
     else if (ok && p.a == PACK_COLUMNS)
         ok = pack_columns(m, m->apack);
     ok = ok && add_sum(m);
-    if (ok && from)
-        next_phase(m, from);
+    for (; ok && from && from < m->s->stages.n; from++)
+        m->s->stages.v[from].phase = 1;
     return ok;
 }

@@ -402,7 +402,7 @@ walk_print(const Kernel *k, const Sched *s, const Tree *t, const Dialect *d, con
 }
 
 JOT_FN bool
-jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
+jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name,
               const char *letters, Text *dump, Text *out, EmitInfo *info, Text *why)
 {
     Tree tree;
@@ -427,11 +427,4 @@ jot_emit_dump(const Kernel *k, const Sched *s, const Dialect *d, const char *nam
         out->s[from] = 0;
     }
     return ok;
-}
-
-JOT_FN bool
-jot_emit(const Kernel *k, const Sched *s, const Dialect *d, const char *name, Text *out,
-         EmitInfo *info, Text *why)
-{
-    return jot_emit_dump(k, s, d, name, NULL, NULL, out, info, why);
 }

@@ -173,12 +173,12 @@ typedef struct {
     int64_t ext[WALK_VARS];
     uint32_t var[WALK_VARS];    /* record of each loop variable */
     bool written[256];          /* buffers that the kernel writes or that may alias */
-    Ix near[8];                 /* loads that IX_FAR does not limit: those below it matter alone */
-    int nnear;
+    Ix bounded[8];              /* loads that IX_FAR does not limit: those below it matter alone */
+    int nbounded;
 } IndexWalk;
 JOT_FN uint32_t jot_walk_ix(IndexWalk *w, Ix ix);
-/* Until `nnear` is 0 again, what is walked matters only where the conditions hold. */
-JOT_FN void jot_walk_near(IndexWalk *w, int n, const Ix *cond);
+/* Until `nbounded` is 0 again, what is walked matters only where the conditions hold. */
+JOT_FN void jot_walk_bounded(IndexWalk *w, int n, const Ix *cond);
 
 /* ---- conditions out of loops (guard.c, bounds.c) ---- */
 #define GUARD_CONDS 64

@@ -53,12 +53,12 @@ address(IndexWalk *w, const Layout *l, const uint32_t *index)
 }
 
 JOT_FN void
-jot_walk_near(IndexWalk *w, int n, const Ix *cond)
+jot_walk_bounded(IndexWalk *w, int n, const Ix *cond)
 {
     const IxPool *ix = w->k->ix;
-    w->nnear = 0;
+    w->nbounded = 0;
     for (int i = 0; i < n; i++)
-        for (int j = 0; j < n && w->nnear < 8; j++) { /* load >= 0, c - load >= 0 */
+        for (int j = 0; j < n && w->nbounded < 8; j++) { /* load >= 0, c - load >= 0 */
             const IxRec *low = &ix->recs.v[cond[i]], *high = &ix->recs.v[cond[j]];
             const IxTerm *t;
             IxTerm tmp;
@@ -68,7 +68,7 @@ jot_walk_near(IndexWalk *w, int n, const Ix *cond)
                 continue;
             t = jot_ix_linear(ix, high->a, &c, &terms, &tmp);
             if (terms == 1 && t->k == -1 && t->atom == low->a && c < IX_FAR)
-                w->near[w->nnear++] = low->a;
+                w->bounded[w->nbounded++] = low->a;
         }
 }
 
@@ -95,7 +95,7 @@ load_index(IndexWalk *w, Ix ix)
     }
     at = address(w, b->layout, index);
     in.aux = buf;
-    in.exact = jot_find_u32(w->near, (uint32_t)w->nnear, ix) != 0;
+    in.exact = jot_find_u32(w->bounded, (uint32_t)w->nbounded, ix) != 0;
     in.pure = !w->written[buf % 256];
     return jot_code_add(w->b, in, &at, 1, NULL);
 }

@@ -171,11 +171,11 @@ load_once(Walk *w, const Access *a, int dtype, jot_Scalar outside, int step)
 {
     uint32_t arg[65], made = w->code->inst.n, load;
     Inst in = jot_code_pure(C_LOAD, dtype, step ? w->lanes : 0);
-    jot_walk_near(&w->index, a->nconds, a->cond);
+    jot_walk_bounded(&w->index, a->nconds, a->cond);
     arg[0] = jot_walk_ix(&w->index, without_lane(w, a->addr, step));
     for (int i = 0; i < a->nconds; i++)
         arg[1 + i] = jot_walk_ix(&w->index, a->cond[i]);
-    w->index.nnear = 0;
+    w->index.nbounded = 0;
     in.aux = a->buf;
     in.aligned = is_aligned(w, a, step);
     in.c = outside;

@@ -45,12 +45,6 @@ line_apart(const LineBuffer *l, uint64_t axes)
     return !(axes & (l->window | (uint64_t)1 << l->axis));
 }
 
-static bool
-line_known(const LineBuffer *l, Ix cond)
-{
-    return jot_kernel_asks(l->k, &l->k->values.v[l->reduce], cond);
-}
-
 /* A condition (or several with `and`) at the line's positions; 0: it does not speak of these. */
 static Ix
 line_cond(LineBuffer *l, Ix cond)
@@ -67,7 +61,7 @@ line_cond(LineBuffer *l, Ix cond)
         Ix at = jot_ix_add(p, jot_ix_scale(p, l->to, k), jot_ix_const(p, c));
         return jot_ix_ge0(p, at, &l->space);
     }
-    return line_known(l, cond) ? jot_ix_const(p, 1) : 0;
+    return jot_kernel_asks(l->k, &l->k->values.v[l->reduce], cond) ? jot_ix_const(p, 1) : 0;
 }
 
 /* One of the conditions of `and`, with axes replaced as by `at` if that is not NULL, is `cond`? */

@@ -32,7 +32,7 @@ enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
 
 enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
 enum { WIDTH_LEAST = 4 }; /* lanes of a short row, or of a row's sums */
-enum { NEAR_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
+enum { ADJACENT_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
 
 typedef struct {
     const Kernel *k;
@@ -180,16 +180,16 @@ try_near(Chooser *c, int inner)
 {
     for (int i = 0; i < c->norder; i++)
         for (int rows = 0; rows < 2 && beside(c, c->order[i], inner); rows++) {
-            int near = c->order[i];
-            if (c->k->axes.v[near].ext < 2 || c->k->axes.v[near].ext > NEAR_MOST ||
-                !jot_price_adjacent(c->price, near))
+            int adjacent = c->order[i];
+            if (c->k->axes.v[adjacent].ext < 2 || c->k->axes.v[adjacent].ext > ADJACENT_MOST ||
+                !jot_price_adjacent(c->price, adjacent))
                 continue;
-            put_axes(c, ~c->reduced, bit(inner) | bit(near));
+            put_axes(c, ~c->reduced, bit(inner) | bit(adjacent));
             if (rows)
-                put(c, near, 1, LOOP_SERIAL);
+                put(c, adjacent, 1, LOOP_SERIAL);
             put(c, inner, 1, LOOP_SERIAL);
             if (!rows)
-                put(c, near, 1, LOOP_UNROLL);
+                put(c, adjacent, 1, LOOP_UNROLL);
             try_list(c);
         }
 }

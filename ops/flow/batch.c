@@ -99,12 +99,6 @@ batch_where(jot_Var live, jot_Var a, jot_Var b)
     return jot_where(jot_reshape(live, jot_ints(shape.n, ext)), a, b);
 }
 
-static jot_Var
-batch_zeros(jot_Var like)
-{
-    return jot_zeros(like.ctx, jot_dtype(like), jot_shape(like));
-}
-
 static bool
 batch_result(FlowBatch *b, int body, jot_Var v)
 {
@@ -219,9 +213,10 @@ batch_trip(FlowBatch *b, jot_Var live)
 
     for (k = 0; k < f->carries + f->stacked && ok; k++) {
         if (live.ctx)
-            out[k] = batch_where(live, out[k], k < f->carries
-                                                   ? jot_var_of(b->ctx, b->hole[f->lead + k])
-                                                   : batch_zeros(out[k]));
+            out[k] = batch_where(live, out[k],
+                                 k < f->carries ? jot_var_of(b->ctx, b->hole[f->lead + k])
+                                                : jot_zeros(b->ctx, jot_dtype(out[k]),
+                                                            jot_shape(out[k])));
         ok = batch_result(b, FLOW_TRIP, out[k]);
         if (k == f->carries - 1 && f->saved && f->body[FLOW_TEST].n) /* trips, for the gradient */
             ok = ok && batch_result(b, FLOW_TRIP,

@@ -95,7 +95,7 @@ jot_flow_device(DeviceRun *outer, const PlanStep *step)
     FlowRun r = {.ctx = ctx, .flow = &plan->flows.v[step->flow - 1], .align = DEVICE_ALIGN,
                  .of = &d, .launch = flow_launch, .copy = flow_copy, .read = flow_read};
     size_t places;
-    void *words;
+    void *bindings;
     uint32_t k;
     int b;
     bool ok;
@@ -104,10 +104,10 @@ jot_flow_device(DeviceRun *outer, const PlanStep *step)
     if (!ctx->backend->device->copy)
         return jot_fail(ctx, JOT_EDEVICE, "%s: this device copies nothing within it", r.spec->name);
     places = (size_t)(2 * (r.spec->inputs + r.spec->outputs) + 1 + r.spec->flow->carries);
-    words = jot_mem_new(&ctx->mem, places, sizeof(FlowPlace));
-    if (!words)
+    bindings = jot_mem_new(&ctx->mem, places, sizeof(FlowPlace));
+    if (!bindings)
         return jot_fail_memory(ctx, "run");
-    jot_flow_run_at(&r, words);
+    jot_flow_run_at(&r, bindings);
     for (k = 0; k < step->narg; k++) {
         uint32_t var = plan->args.v[step->arg + k];
 
@@ -118,6 +118,6 @@ jot_flow_device(DeviceRun *outer, const PlanStep *step)
         ctx->release(ctx, d.read, DEVICE_ALIGN);
     for (b = 0; b < FLOW_BODIES; b++)
         jot_mem_free(&ctx->mem, d.room[b], d.room[b] ? d.nbytes[b] : 0);
-    jot_mem_free(&ctx->mem, words, places * sizeof(FlowPlace));
+    jot_mem_free(&ctx->mem, bindings, places * sizeof(FlowPlace));
     return ok;
 }

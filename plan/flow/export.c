@@ -22,18 +22,12 @@ text_node(const ExportScope *s)
     return s->up->plan->codes.v[s->flow->code].spec;
 }
 
-static uint32_t
-text_arg(const ExportScope *s, int k)
-{
-    return s->up->plan->args.v[s->step->arg + (uint32_t)k];
-}
-
 /* Argument k of the branch or loop, where that stands. */
 static void
 text_up(Export *e, const ExportScope *s, int k)
 {
     jot_text_f(&e->t, "(unsigned char *)(");
-    jot_export_var(e, s->up, text_arg(s, k));
+    jot_export_var(e, s->up, s->up->plan->args.v[s->step->arg + (uint32_t)k]);
     jot_text_f(&e->t, ")");
 }
 

@@ -41,7 +41,7 @@ JOT_FN bool jot_flow_step(Make *m, const CodeSpec *code, uint32_t number, PlanSt
 
 /* ---- plan/flow/run.c ---- */
 JOT_FN bool jot_flow_run(FlowRun *r);
-/* Its lists of places, in the words of its own; returns what is behind them. */
-JOT_FN void *jot_flow_run_at(FlowRun *r, void *words);
+/* Its lists of places, in memory of its own; returns what is behind them. */
+JOT_FN void *jot_flow_run_at(FlowRun *r, void *bindings);
 
 #endif

@@ -1,5 +1,5 @@
-/* plan/flow/form.c - which outputs of a branch or loop a selection wants, and the words that its
- * bodies are in the key of a plan.
+/* plan/flow/form.c - which outputs of a branch or loop a selection wants, and the numbers that
+ * its bodies are in the key of a plan.
  *
  * Read before: plan/flow/flow.h, plan/key.c. After: plan/flow/make.c, plan/flow/interp.c. */
 #include "plan/flow/flow.h"
@@ -32,7 +32,7 @@ form_codes(jot_Ctx *ctx, FlowForm *form, const NodeList *list)
     return true;
 }
 
-/* Bodies as words: of every plan that is for one of two forms of equal words, the other may have
+/* Bodies as numbers: of every plan that is for one of two forms of equal keys, the other may have
  * use. */
 static bool
 form_key(jot_Ctx *ctx, const CodeSpec *s, FlowForm *form)
@@ -131,7 +131,7 @@ jot_flow_settle(jot_Ctx *ctx, const NodeList *list)
 }
 
 /* User code within, of bodies in bodies too, is compared by what it is, as plans do: its hash is
- * all that the words have. */
+ * all that the key has. */
 JOT_FN bool
 jot_flow_same(const FlowForm *a, const FlowForm *b)
 {

@@ -108,22 +108,22 @@ flow_part(jot_Ctx *ctx, Plan *outer, PlanFlow *flow, const CodeSpec *s, int body
     return flow->input[body] != NULL;
 }
 
-/* What a run of it needs of words. */
+/* What a run of it binds. */
 static void
-flow_words(PlanFlow *flow, const CodeSpec *s, uint32_t *words)
+flow_binds(PlanFlow *flow, const CodeSpec *s, uint32_t *bindings)
 {
     int b, places = 2 * (s->inputs + s->outputs) + 1 + s->flow->carries;
 
-    flow->words = *words;
-    *words += (uint32_t)places * (uint32_t)((sizeof(FlowPlace) + sizeof(jot_Scalar) - 1)
+    flow->bindings = *bindings;
+    *bindings += (uint32_t)places * (uint32_t)((sizeof(FlowPlace) + sizeof(jot_Scalar) - 1)
                                             / sizeof(jot_Scalar));
     for (b = 0; b < FLOW_BODIES; b++)
         if (flow->part[b])
-            *words += jot_plan_bind_key(flow->part[b]);
+            *bindings += jot_plan_bind_key(flow->part[b]);
 }
 
 static bool
-flow_plan(jot_Ctx *ctx, Plan *plan, uint32_t code, const CodeSpec *s, uint32_t *words)
+flow_plan(jot_Ctx *ctx, Plan *plan, uint32_t code, const CodeSpec *s, uint32_t *bindings)
 {
     PlanFlow *flow = jot_vec_push(&ctx->mem, plan->flows);
     FlowForm *form = s->flow->form;
@@ -139,14 +139,14 @@ flow_plan(jot_Ctx *ctx, Plan *plan, uint32_t code, const CodeSpec *s, uint32_t *
     s->flow->form = form;
     if (!flow_places(ctx, flow, s))
         return false;
-    flow_words(flow, s, words);
+    flow_binds(flow, s, bindings);
     return true;
 }
 
 JOT_FN bool
 jot_flow_plans(jot_Ctx *ctx, const Selection *s, Plan *plan)
 {
-    uint32_t codes = 0, words = 0, i;
+    uint32_t codes = 0, bindings = 0, i;
     bool ok = true;
 
     for (i = 0; i < s->list.n && ok; i++) {
@@ -155,10 +155,10 @@ jot_flow_plans(jot_Ctx *ctx, const Selection *s, Plan *plan)
         if ((n->kind != NODE_CODE && n->kind != NODE_MAP) || n->data)
             continue;
         if (n->code->flow)
-            ok = flow_plan(ctx, plan, codes, n->code, &words);
+            ok = flow_plan(ctx, plan, codes, n->code, &bindings);
         codes++;
     }
-    plan->flow_words = words;
+    plan->flow_bindings = bindings;
     if (plan->flows.n)
         jot_graph_number(ctx, &s->list);
     return ok || jot_fail_memory(ctx, "plan");

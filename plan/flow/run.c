@@ -177,11 +177,11 @@ run_loop(FlowRun *r)
 }
 
 JOT_FN void *
-jot_flow_run_at(FlowRun *r, void *words)
+jot_flow_run_at(FlowRun *r, void *bindings)
 {
     size_t n = (size_t)(r->spec->inputs + r->spec->outputs);
 
-    r->arg = words;
+    r->arg = bindings;
     r->in = r->arg + n + 1;
     r->to = r->in + r->spec->inputs;
     r->now = r->to + r->spec->outputs;
@@ -240,14 +240,14 @@ host_read(FlowRun *r, void *to, FlowPlace from, size_t nbytes)
 
 /* Literals and user code of the bodies, as the node of this run has them. */
 static void *
-host_bind(FlowRun *r, int body, FlowForm *form, void *words)
+host_bind(FlowRun *r, int body, FlowForm *form, void *bindings)
 {
     const Plan *plan = r->flow->part[body];
     const Selection part = {.list = form->part[body].list};
     PlanBind *bind = (PlanBind *)r->of + body;
     uint32_t i;
 
-    jot_plan_bind_at(bind, plan, words);
+    jot_plan_bind_at(bind, plan, bindings);
     bind->block = host_at(run_own(r, 0));
     for (i = 0; i < plan->vars.n; i++)
         bind->made[i] = NULL;
@@ -255,7 +255,7 @@ host_bind(FlowRun *r, int body, FlowForm *form, void *words)
         bind->scalar[i] = jot_plan_scalar(r->ctx, &part, &plan->scalars.v[i]);
     for (i = 0; i < plan->codes.n; i++)
         bind->code[i] = jot_node(r->ctx, part.list.v[plan->codes.v[i].pos])->code;
-    return (jot_Scalar *)words + jot_plan_bind_key(plan);
+    return (jot_Scalar *)bindings + jot_plan_bind_key(plan);
 }
 
 JOT_FN void
@@ -265,17 +265,17 @@ jot_flow_host(jot_Ctx *ctx, const Plan *plan, const PlanStep *step, const PlanBi
     FlowRun r = {.ctx = ctx, .flow = &plan->flows.v[step->flow - 1], .align = 1, .of = part,
                  .launch = host_launch, .copy = host_copy, .read = host_read};
     FlowForm *form;
-    void *words;
+    void *bindings;
     uint32_t k;
     int b;
 
     r.spec = bind->code[step->code - 1];
-    words = jot_flow_run_at(&r, (jot_Scalar *)bind->flows + r.flow->words);
+    bindings = jot_flow_run_at(&r, (jot_Scalar *)bind->flows + r.flow->bindings);
     for (k = 0; k < step->narg; k++)
         r.arg[k] = (FlowPlace){bind->var[plan->args.v[step->arg + k]], 0};
     form = jot_flow_form(ctx, r.spec, r.flow->form->want);
     for (b = 0; b < FLOW_BODIES; b++)
         if (r.flow->part[b])
-            words = host_bind(&r, b, form, words);
+            bindings = host_bind(&r, b, form, bindings);
     jot_flow_run(&r);
 }

@@ -414,13 +414,13 @@ static bool
 make_bind(FuncMake *m)
 {
     Func *f = m->f;
-    void *words = jot_arena_new(&f->arena, jot_plan_bind_key(f->plan), sizeof(jot_Scalar));
+    void *bindings = jot_arena_new(&f->arena, jot_plan_bind_key(f->plan), sizeof(jot_Scalar));
     uint32_t i;
 
     f->leaf = jot_arena_array(&f->arena, uint32_t, f->plan->vars.n);
-    if (!words || !f->leaf)
+    if (!bindings || !f->leaf)
         return jot_fail_memory(m->ctx, m->op);
-    jot_plan_bind_at(&f->bind, f->plan, words);
+    jot_plan_bind_at(&f->bind, f->plan, bindings);
     for (i = 0; i < f->plan->vars.n; i++)
         if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
             && !make_leaf(m, m->s.list.v[f->plan->vars.v[i].pos], &f->leaf[i]))

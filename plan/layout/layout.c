@@ -183,21 +183,21 @@ choice_spread(LayoutChoice *c)
         any = false;
         for (i = 0; i < c->npos; i++) {
             uint32_t pos = round & 1 ? c->npos - 1 - i : i, k;
-            bool near = false;
+            bool adjoins = false;
 
             if (c->var[pos].settled)
                 continue;
-            for (k = c->uses.first[pos]; k < c->uses.first[pos + 1] && !near; k++) {
+            for (k = c->uses.first[pos]; k < c->uses.first[pos + 1] && !adjoins; k++) {
                 const UseGroup *g = &c->uses.groups.v[c->uses.v.v[c->uses.of[k]].group];
                 uint32_t j;
 
-                for (j = g->use; j < g->use + g->nuse && !near; j++) {
+                for (j = g->use; j < g->use + g->nuse && !adjoins; j++) {
                     uint32_t other = c->uses.v.v[j].pos;
 
-                    near = !c->var[other].fixed && c->var[other].settled;
+                    adjoins = !c->var[other].fixed && c->var[other].settled;
                 }
             }
-            if (near)
+            if (adjoins)
                 any |= (choice_settle(c, pos), true);
         }
     }

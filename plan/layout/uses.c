@@ -234,7 +234,7 @@ uses_kernel(UsesWalk *w)
         uses_wishes(w, products);
 }
 
-/* What one group added, in terms of its own: positions are numbers of m->words, and places in the
+/* What one group added, in terms of its own: positions are numbers of m->sought, and places in the
  * arrays count from its first. */
 typedef struct { uint32_t use, term, ext, ix, halo; } UsesCount;
 
@@ -269,7 +269,7 @@ uses_number(const Make *m, uint32_t pos)
 {
     uint32_t i = 0;
 
-    while (m->words.pos.v[i] != pos)
+    while (m->sought.pos.v[i] != pos)
         i++;
     return i;
 }
@@ -364,7 +364,7 @@ uses_known(LayoutChoice *c, uint32_t group, const KnownUses *k)
         const Layout *wished = k->use[i].wish ? &k->wish[wish++] : NULL;
 
         *u = k->use[i];
-        u->pos = m->words.pos.v[u->pos];
+        u->pos = m->sought.pos.v[u->pos];
         u->group = group;
         u->term += uses->terms.n;
         u->index += uses->ixs.n;

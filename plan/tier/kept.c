@@ -1,14 +1,14 @@
-/* plan/tier/kept.c - texts of kernels kept on disk by the words of their groups: a process
+/* plan/tier/kept.c - texts of kernels kept on disk by the keys of their groups: a process
  * that finds its kernels compiled prints none of them.
  *
- *     group -> whole words -> in the plan's file? --yes--> text, launch, arguments by number
+ *     group -> its whole key -> in the plan's file? --yes--> text, launch, arguments by number
  *                                              '---no----> built, scheduled, printed
  *
- * The words are those of plan/known.c, with expressions spelt out, which are numbers of the
- * context's pool there: 7 times i2 and 3, and not expression 23. They are compared as a whole, so
+ * The key is that of plan/known.c, with expressions spelt out, which are numbers of the context's
+ * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so
  * which file is looked into need not be exact: a plan has one, under a hash of its nodes, and finds
  * in it what it has in common with the plan that wrote it. What a text depends on beside its group
- * is the file's key: the machine as prices see it, the configuration, and the library's own code
+ * is the file's own key: the machine as prices see it, the configuration, and the library's own code
  * (Backend.kept).
  *
  * A text counts only where its function is on disk, too; else the group is built as ever. The file
@@ -24,7 +24,7 @@ enum { KEPT_MOST = 64 << 20, KEPT_INDICES = 4096 };
 
 /* One text, as it stands in the file; behind it what `kept_nbytes` counts, in this order. */
 typedef struct {
-    uint64_t hash;         /* of the words */
+    uint64_t hash;         /* of the key */
     uint32_t nints, nkey, nbuf, nscalar, ntext;
     int32_t phases;
     uint8_t vectors, begins, as;
@@ -61,20 +61,20 @@ kept_nbytes(const KeptHead *h)
     return (kept_before_text(h) + h->ntext + 7) / 8 * 8;
 }
 
-/* ---- words -------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 JOT_FN uint32_t
 jot_kept_index(Make *m, Ix ix)
 {
-    GroupKey *words = &m->words;
-    uint32_t i = words->ix.n;
+    GroupKey *key = &m->sought;
+    uint32_t i = key->ix.n;
 
-    while (i && words->ix.v[i - 1] != ix) /* what was met last comes again soonest */
+    while (i && key->ix.v[i - 1] != ix) /* what was met last comes again soonest */
         i--;
     if (i)
         return i;
-    *(Ix *)jot_vec_push(&m->ctx->mem, words->ix) = ix;
-    return words->ix.n;
+    *(Ix *)jot_vec_push(&m->ctx->mem, key->ix) = ix;
+    return key->ix.n;
 }
 
 /* Operands and terms by number: they follow. */
@@ -104,19 +104,19 @@ kept_put_index(Make *m, uint32_t *w, Ix ix)
 JOT_FN bool
 jot_kept_indices(Make *m)
 {
-    GroupKey *words = &m->words;
+    GroupKey *key = &m->sought;
     Mem *mem = &m->ctx->mem;
     uint32_t i, *w;
 
-    for (i = 0; i < words->ix.n; i++) {
-        const IxRec *r = &m->ctx->ix.recs.v[words->ix.v[i]];
+    for (i = 0; i < key->ix.n; i++) {
+        const IxRec *r = &m->ctx->ix.recs.v[key->ix.v[i]];
 
-        if (words->ix.n > KEPT_INDICES || !jot_vec_reserve(mem, words->key, 5 + 3 * r->n))
+        if (key->ix.n > KEPT_INDICES || !jot_vec_reserve(mem, key->key, 5 + 3 * r->n))
             return false;
-        w = kept_put_index(m, words->key.v + words->key.n, words->ix.v[i]);
-        words->key.n = (uint32_t)(w - words->key.v);
+        w = kept_put_index(m, key->key.v + key->key.n, key->ix.v[i]);
+        key->key.n = (uint32_t)(w - key->key.v);
     }
-    words->hash = jot_plan_hash(words->key.v, words->key.n);
+    key->hash = jot_plan_hash(key->key.v, key->key.n);
     return !mem->failed;
 }
 
@@ -226,9 +226,9 @@ jot_kept_open(Make *m)
         jot_kept_free(m->ctx, m->plan);
 }
 
-/* The head with these words; NULL: none. Groups come in the order in which they were kept. */
+/* The head with this key; NULL: none. Groups come in the order in which they were kept. */
 static const char *
-kept_find(struct PlanKept *kept, const GroupKey *words, KeptHead *h)
+kept_find(struct PlanKept *kept, const GroupKey *key, KeptHead *h)
 {
     uint32_t n = kept->places.n, i;
 
@@ -236,12 +236,12 @@ kept_find(struct PlanKept *kept, const GroupKey *words, KeptHead *h)
         const KeptPlace *place = &kept->places.v[(kept->next + i) % n];
         const char *at = kept->file.s + place->at;
 
-        if (place->hash != words->hash)
+        if (place->hash != key->hash)
             continue;
         memcpy(h, at, sizeof *h);
-        if (h->nkey != words->key.n
-            || memcmp(at + sizeof *h + h->nints * sizeof(jot_Scalar), words->key.v,
-                      h->nkey * sizeof *words->key.v))
+        if (h->nkey != key->key.n
+            || memcmp(at + sizeof *h + h->nints * sizeof(jot_Scalar), key->key.v,
+                      h->nkey * sizeof *key->key.v))
             continue;
         kept->next = (kept->next + i + 1) % n;
         return at;
@@ -250,7 +250,7 @@ kept_find(struct PlanKept *kept, const GroupKey *words, KeptHead *h)
 }
 
 static bool
-kept_args(Make *m, const KeptHead *h, const char *p, const GroupKey *words)
+kept_args(Make *m, const KeptHead *h, const char *p, const GroupKey *key)
 {
     Mem *mem = &m->ctx->mem;
     BuildArgs *args = &m->args;
@@ -263,18 +263,18 @@ kept_args(Make *m, const KeptHead *h, const char *p, const GroupKey *words)
         return false;
     for (i = 0; i < h->nbuf; i++, p += sizeof number) {
         memcpy(&number, p, sizeof number);
-        if (number >= words->pos.n)
+        if (number >= key->pos.n)
             return false;
-        args->bufs.v[args->bufs.n++] = m->s->list.v[words->pos.v[number]];
+        args->bufs.v[args->bufs.n++] = m->s->list.v[key->pos.v[number]];
     }
     for (i = 0; i < h->nscalar; i++, p += sizeof from) {
         BuildScalar *s = &args->scalars.v[args->scalars.n];
 
         memcpy(&from, p, sizeof from);
-        if (from.number >= words->pos.n)
+        if (from.number >= key->pos.n)
             return false;
         memset(s, 0, sizeof *s);
-        s->node = m->s->list.v[words->pos.v[from.number]];
+        s->node = m->s->list.v[key->pos.v[from.number]];
         s->field = (uint8_t)from.field;
         s->dtype = (uint8_t)from.dtype;
         args->scalars.n++;
@@ -307,14 +307,14 @@ kept_launch(Make *m, const KeptHead *h, const char *at, const char *what, PlanLa
 }
 
 JOT_FN bool
-jot_kept_step(Make *m, const GroupKey *words, const char *what, PlanStep *step,
+jot_kept_step(Make *m, const GroupKey *key, const char *what, PlanStep *step,
               size_t *shared_nbytes)
 {
     KeptHead h;
-    const char *at = kept_find(m->plan->kept, words, &h);
+    const char *at = kept_find(m->plan->kept, key, &h);
 
     if (!at || !kept_args(m, &h, at + sizeof h + h.nints * sizeof(jot_Scalar)
-                                     + h.nkey * sizeof(uint32_t), words)
+                                     + h.nkey * sizeof(uint32_t), key)
         || !kept_launch(m, &h, at, what, &step->best))
         return false;
     step->cost = h.cost;
@@ -341,17 +341,17 @@ jot_kept_loaded(Make *m)
 /* ---- writing -------------------------------------------------------------------------------- */
 
 static uint32_t
-kept_number(const Make *m, const GroupKey *words, NodeId id)
+kept_number(const Make *m, const GroupKey *key, NodeId id)
 {
     uint32_t i = 0;
 
-    while (m->s->list.v[words->pos.v[i]] != id)
+    while (m->s->list.v[key->pos.v[i]] != id)
         i++;
     return i;
 }
 
 JOT_FN void
-jot_kept_note(Make *m, const GroupKey *words, const PlanStep *step, const BuildArgs *args,
+jot_kept_note(Make *m, const GroupKey *key, const PlanStep *step, const BuildArgs *args,
               size_t shared_nbytes, bool fresh)
 {
     struct PlanKept *kept = m->plan->kept;
@@ -362,9 +362,9 @@ jot_kept_note(Make *m, const GroupKey *words, const PlanStep *step, const BuildA
     if (!jot_vec_reserve(&m->ctx->mem, kept->kernels, 1))
         return;
     memset(&h, 0, sizeof h); /* what lies between members, too */
-    h.hash = words->hash;
+    h.hash = key->hash;
     h.nints = best->nints;
-    h.nkey = words->key.n;
+    h.nkey = key->key.n;
     h.nbuf = args->bufs.n;
     h.nscalar = args->scalars.n;
     h.ntext = (uint32_t)best->kernel->nbytes;
@@ -379,15 +379,15 @@ jot_kept_note(Make *m, const GroupKey *words, const PlanStep *step, const BuildA
     h.over = step->over;
     kept_put(&kept->heads, &h, sizeof h);
     kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
-    kept_put(&kept->heads, words->key.v, words->key.n * sizeof *words->key.v);
+    kept_put(&kept->heads, key->key.v, key->key.n * sizeof *key->key.v);
     for (i = 0; i < h.nbuf; i++) {
-        uint32_t number = kept_number(m, words, args->bufs.v[i]);
+        uint32_t number = kept_number(m, key, args->bufs.v[i]);
 
         KEPT_PUT(&kept->heads, number);
     }
     for (i = 0; i < h.nscalar; i++) {
         const BuildScalar *from = &args->scalars.v[i];
-        KeptScalar s = {kept_number(m, words, from->node), from->field, from->dtype};
+        KeptScalar s = {kept_number(m, key, from->node), from->field, from->dtype};
 
         KEPT_PUT(&kept->heads, s);
     }

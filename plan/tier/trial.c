@@ -60,7 +60,7 @@ typedef struct {
     double model, cost;     /* seconds: of the model's; by estimate, on one core */
     int timed, printed;
     Vec(uint64_t) tried;    /* hashes of schedules */
-    Vec(Neighbour) near;    /* of the best, the cheapest first; from `next` on untried */
+    Vec(Neighbour) neighbours; /* of the best, the cheapest first; from `next` on untried */
     uint32_t next;
     unsigned char *block;   /* arguments, and where each begins */
     size_t nbytes;
@@ -127,23 +127,23 @@ trial_neighbours(Trials *t)
     Mem *mem = &t->m->ctx->mem;
     uint32_t i, j;
 
-    t->near.n = t->next = 0;
+    t->neighbours.n = t->next = 0;
     for (i = 0; i < c->seen.n; i++) {
         const Alternative *one = &c->seen.v[i];
-        Neighbour near;
+        Neighbour other;
 
         for (j = 0; j < c->seen.n; j++)
             if (c->seen.v[j].at == one->at && c->seen.v[j].what == c->path.v[one->at])
                 break;
         if (j == c->seen.n || one->what == c->path.v[one->at])
             continue;
-        near.seen = i;
-        near.ratio = c->seen.v[j].price > 0 ? one->price / c->seen.v[j].price : 1;
-        if (near.ratio > TRIAL_HOPELESS || !jot_vec_reserve(mem, t->near, 1))
+        other.seen = i;
+        other.ratio = c->seen.v[j].price > 0 ? one->price / c->seen.v[j].price : 1;
+        if (other.ratio > TRIAL_HOPELESS || !jot_vec_reserve(mem, t->neighbours, 1))
             continue;
-        for (j = t->near.n++; j > 0 && t->near.v[j - 1].ratio > near.ratio; j--)
-            t->near.v[j] = t->near.v[j - 1];
-        t->near.v[j] = near;
+        for (j = t->neighbours.n++; j > 0 && t->neighbours.v[j - 1].ratio > other.ratio; j--)
+            t->neighbours.v[j] = t->neighbours.v[j - 1];
+        t->neighbours.v[j] = other;
     }
 }
 
@@ -155,8 +155,8 @@ trial_next(Trials *t, int most, Trial *x)
     Mem *mem = &t->m->ctx->mem;
     bool ok = false;
 
-    while (!ok && !mem->failed && t->next < t->near.n && t->printed / TRIAL_PRINTS < most) {
-        const Alternative *one = &c->seen.v[t->near.v[t->next++].seen];
+    while (!ok && !mem->failed && t->next < t->neighbours.n && t->printed / TRIAL_PRINTS < most) {
+        const Alternative *one = &c->seen.v[t->neighbours.v[t->next++].seen];
         uint64_t *script = jot_mem_new(mem, one->at + 1, sizeof *script);
 
         if (!script)
@@ -447,7 +447,7 @@ jot_trials(Make *m, const Kernel *k, Trialled *won)
     trial_free(&t, &t.best);
     trial_free(&t, &t.first);
     jot_vec_free(&ctx->mem, t.tried);
-    jot_vec_free(&ctx->mem, t.near);
+    jot_vec_free(&ctx->mem, t.neighbours);
     jot_mem_free(&ctx->mem, t.block, t.nbytes);
     jot_mem_free(&ctx->mem, t.arg, k->bufs.n * sizeof *t.arg);
     jot_mem_free(&ctx->mem, t.scalar, (k->scalars.n + 1) * sizeof *t.scalar);

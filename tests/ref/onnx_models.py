@@ -186,6 +186,28 @@ steps = h.make_graph([n('Wide', ','.join(400 * ['x']), 'p', domain='own'), n('Id
 refused('r_wide', [h.make_node('Loop', ['m', 't'], [], body=steps), n('Identity', 'x')], x, 'more than 1048576 nodes, operands and results',
         weights={'m': np.int64(4000), 't': np.array(True)}, functions=(wide,), domains=('own',))
 
+# a quantised network: a bias of the sums, a pool between equal scales, channels one by one, strides, two ways that meet
+rng = np.random.default_rng(8)
+def scaled(name, shape):
+    w = rng.integers(-127, 128, shape).astype(np.int8)
+    return {name: w, name + 's': (rng.uniform(1, 2, shape[0]) / 512).astype(np.float32)}
+def conv(x, sx, w, y, **kw):
+    return [n('DequantizeLinear', f'{w},{w}s', w + 'd', axis=0), n('DequantizeLinear', f'{w}b,{w}bs', w + 'bd', axis=0),
+            n('Conv', f'{x},{w}d,{w}bd', y, **kw)]
+def quantised(y, s, z):
+    return [n('QuantizeLinear', f'{y},{s},{z}', y + 'q'), n('DequantizeLinear', f'{y}q,{s},{z}', y + 'e')]
+net = quantised('x', 's0', 'z0') + conv('xe', 's0', 'wa', 'a', pads=[1, 1, 1, 1]) + quantised('a', 's1', 'z1')
+net += [n('MaxPool', 'ae', 'p', kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])] + quantised('p', 's2', 'z2')
+net += conv('pe', 's2', 'wb', 'b', pads=[1, 1, 1, 1], strides=[2, 2], group=8) + quantised('b', 's3', 'z3')
+net += conv('be', 's3', 'wc', 'c') + quantised('c', 's4', 'z4') + conv('pe', 's2', 'wd', 'd', strides=[2, 2]) + quantised('d', 's5', 'z5')
+net += [n('Add', 'ce,de', 'm')] + quantised('m', 's6', 'z6')
+have = {**scaled('wa', (8, 3, 3, 3)), **scaled('wb', (8, 1, 3, 3)), **scaled('wc', (12, 8, 1, 1)), **scaled('wd', (12, 8, 1, 1))}
+for k, (s, z) in enumerate([(1 / 32, -3), (1 / 24, 5), (1 / 24, 5), (1 / 40, -7), (1 / 30, 2), (1 / 28, 0), (1 / 20, 9)]):
+    have |= {f's{k}': np.float32(s), f'z{k}': np.int8(z)}
+for w, s in (('wa', 's0'), ('wb', 's2'), ('wc', 's3'), ('wd', 's2')):
+    have |= {w + 'bs': have[s] * have[w + 's'], w + 'b': rng.integers(-3000, 3000, len(have[w])).astype(np.int32)}
+case('qdq_net', net, {'x': rng.standard_normal((1, 3, 16, 16)).astype(np.float32)}, ('me',), weights=have)
+
 print('/* onnx_models.h - small models in ONNX\'s format. Written by tests/ref/onnx_models.py. */')
 print('#ifndef REF_ONNX_MODELS_H\n#define REF_ONNX_MODELS_H\n#include <stdint.h>\n')
 print('\n'.join(lines))
