@@ -116,11 +116,11 @@ struct Backend {
      * is NULL where there is no cache. */
     bool (*recall)(Backend *backend, jot_Ctx *ctx, KernelSym *sym, void **module, Text *unit);
     /* What was kept last under these two, whole and of this very build of the library: behind *at
-     * in *out, in ctx's memory; empty: nothing is there yet. False: nothing can be kept. The
-     * functions are NULL where there is no cache. */
+     * in *out, in ctx's memory; empty: nothing is there. False: nothing can be kept. The second:
+     * false: not yet. The functions are NULL where there is no cache. */
     bool (*kept)(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out,
                  size_t *at);
-    void (*keep)(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, const Text *what);
+    bool (*keep)(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, const Text *what);
     /* Two tiers (backends/cpu/cpu.c). quick: the backend that compiles fast to slower code; NULL:
      * there is one tier. start: as `compile`, but in the background; text and symbols are copied;
      * returns NULL when it cannot now (then use `compile`). look: the state of a job, after waiting

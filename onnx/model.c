@@ -155,54 +155,6 @@ onnx_file(jot_Onnx *m, const char *location)
 
 /* ---- messages ---- */
 
-/* Elements lie side by side in blocks, which go with the model: the first has room for all that a
- * file holds, on huge pages where the system gives them. (A first touch of 4 KB takes longer than
- * copying them.) */
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define ONNX_WATCHED 1
-#endif
-#elif defined(__SANITIZE_ADDRESS__)
-#define ONNX_WATCHED 1
-#endif
-#ifndef ONNX_WATCHED
-#define ONNX_WATCHED 0 /* 1: every block by itself, with what watches its ends */
-#endif
-enum { WEIGHTS_LEAST = ONNX_WATCHED ? INT32_MAX : 4096, WEIGHTS_BLOCK = 1 << 20,
-       WEIGHTS_HUGE = 2 << 20 };
-
-static OnnxWeights *
-weights_block(jot_Onnx *m, size_t nbytes)
-{
-    size_t room = (nbytes > m->expected ? nbytes : m->expected) + WEIGHTS_BLOCK;
-    OnnxWeights *w = malloc(sizeof *w);
-    void *p;
-
-    room = (room + WEIGHTS_HUGE - 1) / WEIGHTS_HUGE * WEIGHTS_HUGE;
-    if (!w || posix_memalign(&p, WEIGHTS_HUGE, room)) {
-        free(w);
-        return NULL;
-    }
-#ifdef MADV_HUGEPAGE
-    madvise(p, room, MADV_HUGEPAGE); /* a wish: refused is as good */
-#endif
-    *w = (OnnxWeights){m->blocks, p, room, 0};
-    m->expected = 0;
-    return m->blocks = w;
-}
-
-static void *
-weights_take(jot_Onnx *m, size_t nbytes)
-{
-    size_t room = (nbytes + 63) / 64 * 64;
-    OnnxWeights *w = m->blocks;
-
-    if ((!w || room > w->room - w->used) && !(w = weights_block(m, room)))
-        return NULL;
-    w->used += room;
-    return w->p + w->used - room;
-}
-
 static void *
 budget_alloc(void *ud, size_t nbytes)
 {
@@ -210,26 +162,20 @@ budget_alloc(void *ud, size_t nbytes)
     if (nbytes > m->budget)
         return NULL;
     m->budget -= nbytes;
-    return nbytes >= (size_t)WEIGHTS_LEAST ? weights_take(m, nbytes) : malloc(nbytes ? nbytes : 1);
+    return malloc(nbytes ? nbytes : 1);
 }
 
 static void
 budget_free(void *ud, void *p)
 {
-    const jot_Onnx *m = ud;
-    const OnnxWeights *w = m->blocks;
-
-    while (w && ((uintptr_t)p < (uintptr_t)w->p || (uintptr_t)p >= (uintptr_t)w->p + w->used))
-        w = w->next;
-    if (!w)
-        free(p);
+    (void)ud;
+    free(p);
 }
 
 static ProtobufCAllocator
 budget(jot_Onnx *m, size_t nbytes)
 {
     ProtobufCAllocator a = {budget_alloc, budget_free, m};
-    m->expected = nbytes;
     m->budget = nbytes > (SIZE_MAX - ONNX_FREE) / ONNX_TIMES ? SIZE_MAX
                                                              : ONNX_FREE + ONNX_TIMES * nbytes;
     return a;
@@ -442,11 +388,6 @@ onnx_unref(void *model, const void *data)
     free(m->graphs.v);
     free(m->weights.v);
     free(m->functions.v);
-    for (OnnxWeights *w = m->blocks, *next; w; w = next) {
-        next = w->next;
-        free(w->p);
-        free(w);
-    }
     onnx_drop(&m->arena);
     free(m);
 }

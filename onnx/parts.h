@@ -61,10 +61,6 @@ typedef struct OnnxFile {
 typedef struct OnnxMap { int n, room; struct { const char *name; void *value; } *v; } OnnxMap;
 typedef struct OnnxPlan OnnxPlan;
 
-/* Elements of messages. */
-typedef struct OnnxWeights OnnxWeights;
-struct OnnxWeights { OnnxWeights *next; char *p; size_t room, used; };
-
 struct jot_Onnx {
     jot_Ctx *ctx, *fold;
     int refs;                          /* the caller's and those of variables that borrow */
@@ -74,8 +70,6 @@ struct jot_Onnx {
     JotOnnx__Model *message;
     OnnxTensor *tensor;                /* or a tensor alone */
     size_t budget;                     /* bytes that unpacking may still take */
-    size_t expected;                   /* ... that elements will take, at most */
-    OnnxWeights *blocks;
     OnnxMap graphs;                    /* graphs within nodes, by the address of their attribute */
     OnnxMap weights;                   /* name -> OnnxValue of this model's */
     OnnxMap functions;                 /* domain, name and overload -> OnnxFunction */
@@ -96,7 +90,7 @@ typedef struct OnnxValue {
     jot_Var bytes;                     /* of i8: itself + 128 as u8, in the caller's context */
     struct OnnxValue *quantised[3];    /* it is (q - zero) scale: q, scale, zero or NULL, ... */
     int64_t axis;                      /* ... along the axis, where there are several */
-    jot_Var product[3];                /* it is of bytes: sums, scale, and what is added or nothing */
+    jot_Var product[3];                /* of bytes: sums, scale, what is added or nothing */
 } OnnxValue;
 #define ONNX_RANDOM ((uint64_t)1 << 63)
 #define ONNX_GIVEN ((uint64_t)1 << 62)

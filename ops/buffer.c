@@ -116,70 +116,10 @@ jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey)
     return copy;
 }
 
-/* One block of memory for several copies, which goes with the last of them. */
-struct BufferShare { jot_Ctx *ctx; size_t nbytes, at; uint32_t refs; unsigned char *p; };
-
-JOT_FN BufferShare *
-jot_buffer_share(jot_Ctx *ctx, size_t nbytes)
-{
-    BufferShare *share = jot_mem_new(&ctx->mem, 1, sizeof *share);
-
-    if (share && !(share->p = jot_mem_realloc(&ctx->mem, NULL, 0, nbytes))) {
-        jot_mem_free(&ctx->mem, share, sizeof *share);
-        return NULL;
-    }
-    if (share)
-        *share = (BufferShare){ctx, nbytes, 0, 1, share->p};
-    return share;
-}
-
-JOT_FN size_t
-jot_buffer_share_of(size_t nbytes)
-{
-    return buffer_room(nbytes);
-}
-
-static void
-share_unref(void *user, const void *data)
-{
-    BufferShare *share = user;
-    Mem *mem = &share->ctx->mem;
-
-    (void)data;
-    if (--share->refs)
-        return;
-    jot_mem_free(mem, share->p, share->nbytes);
-    jot_mem_free(mem, share, sizeof *share);
-}
-
-JOT_FN void
-jot_buffer_share_end(BufferShare *share)
-{
-    if (share)
-        share_unref(share, NULL);
-}
-
-static Buffer *
-share_take(BufferShare *share, size_t nbytes)
-{
-    Buffer *buf = jot_buffer_of(share->ctx, nbytes, NULL);
-
-    if (!buf)
-        return NULL;
-    buf->p = share->p + share->at;
-    buf->borrowed = true;
-    buf->release = share_unref;
-    buf->release_user = share;
-    share->at += buffer_room(nbytes);
-    share->refs++;
-    return buf;
-}
-
 JOT_FN Buffer *
-jot_buffer_copy_new(jot_Ctx *ctx, BufferShare *share, size_t nbytes, bool padded, const char *key,
-                    size_t nkey)
+jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, bool padded, const char *key, size_t nkey)
 {
-    Buffer *copy = share ? share_take(share, nbytes) : jot_buffer_new(ctx, nbytes);
+    Buffer *copy = jot_buffer_new(ctx, nbytes);
 
     if (copy && !(copy->key = jot_mem_new(&ctx->mem, nkey, 1))) {
         jot_buffer_unref(ctx, copy);

@@ -300,17 +300,10 @@ JOT_FN void jot_buffer_unref(jot_Ctx *ctx, Buffer *buf);
 JOT_FN bool jot_buffer_own(const Buffer *buf);
 /* The copy of this key; NULL: there is none. */
 JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
-/* Memory for several copies, of the sum of what each takes; the caller ends it when they are
- * made. Small ones side by side in a large block are as quick to be touched first as one is. */
-typedef struct BufferShare BufferShare;
-JOT_FN BufferShare *jot_buffer_share(jot_Ctx *ctx, size_t nbytes); /* NULL: refused */
-JOT_FN size_t jot_buffer_share_of(size_t nbytes);
-JOT_FN void jot_buffer_share_end(BufferShare *share);              /* NULL is allowed */
 /* A new buffer, of zeros if it is `padded` (else all of it is written), that can become that copy
- * by copy_keep, which cannot fail. Until then it belongs to the caller, who may unref it. share
- * NULL: memory of its own. */
-JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, BufferShare *share, size_t nbytes, bool padded,
-                                   const char *key, size_t nkey);
+ * by copy_keep, which cannot fail. Until then it belongs to the caller, who may unref it. */
+JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, bool padded, const char *key,
+                                   size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
 /* ops/packed_only.c: free p, because a copy in another layout has the elements. Returns a table for
  * the caller to fill: for each position of each dimension its offset in the copy, in elements (an

@@ -544,7 +544,7 @@ JOT_FN void jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call
 /* Where the COPY variable `var` of the leaf with these elements is, or memory for it. False:
  * refused. */
 JOT_FN bool jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
-                               const Buffer *leaf, BufferShare *share);
+                               const Buffer *leaf);
 /* After a run: the copy that it made stays with the leaf's elements. */
 JOT_FN void jot_plan_keep_copy(PlanBind *bind, uint32_t var, Buffer *leaf);
 /* Instead, when it did not run: the memory goes. */

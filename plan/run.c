@@ -54,14 +54,14 @@ run_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
 
 JOT_FN bool
 jot_plan_bind_copy(jot_Ctx *ctx, const Plan *plan, PlanBind *bind, uint32_t var,
-                   const Buffer *leaf, BufferShare *share)
+                   const Buffer *leaf)
 {
     const PlanVar *v = &plan->vars.v[var];
     Buffer *copy = jot_buffer_copy(leaf, v->key, v->nkey);
 
     bind->made[var] = NULL;
     if (!copy)
-        copy = bind->made[var] = jot_buffer_copy_new(ctx, share, v->nbytes,
+        copy = bind->made[var] = jot_buffer_copy_new(ctx, v->nbytes,
                                                             v->nbytes != leaf->nbytes, v->key,
                                                             v->nkey);
     bind->var[var] = copy ? copy->p : NULL;
@@ -295,7 +295,7 @@ run_copies(jot_Ctx *ctx, Plan *plan, const Selection *s, PlanBind *bind)
     for (i = 0; i < plan->vars.n; i++) {
         if (plan->vars.v[i].kind != VAR_COPY)
             continue;
-        if (!jot_plan_bind_copy(ctx, plan, bind, i, run_leaf(ctx, plan, s, i), NULL))
+        if (!jot_plan_bind_copy(ctx, plan, bind, i, run_leaf(ctx, plan, s, i)))
             return false;
         if (!bind->made[i])
             continue;

@@ -59,7 +59,7 @@ JOT_FN bool jot_cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t w
 /* backends/cpu/texts.c: Backend.kept and keep. */
 JOT_FN bool jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out,
                         size_t *at);
-JOT_FN void jot_cc_keep(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of,
+JOT_FN bool jot_cc_keep(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of,
                         const Text *what);
 
 #endif

@@ -158,12 +158,12 @@ cpu_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *
     return cpu->has_best && cpu->best.kept(&cpu->best, ctx, key, of, out, at);
 }
 
-static void
+static bool
 cpu_keep(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, const Text *what)
 {
     CpuState *cpu = backend->state;
 
-    cpu->best.keep(&cpu->best, ctx, key, of, what);
+    return cpu->best.keep(&cpu->best, ctx, key, of, what);
 }
 
 static CompileJob *

@@ -13,13 +13,16 @@
 #include "backends/cpu/cc.h"
 #ifndef JOT_NO_HOST
 
+/* False: nothing that is kept could be told from another build's, or the compiler was not asked for
+ * its version yet. */
 static bool
-texts_key(jot_Ctx *ctx, const CcState *cc, const Text *plan, Text *key)
+texts_key(jot_Ctx *ctx, CcState *cc, const Text *plan, Text *key)
 {
-    char self[1200];
+    char self[1200], why[CC_WHY];
 
     key->mem = &ctx->mem;
-    if (!jot_library_self(self, sizeof self))
+    if (!jot_library_self(self, sizeof self)
+        || (!cc->key.n && !jot_cc_identify(ctx, cc, false, why, sizeof why)))
         return false;
     jot_text_f(key, "texts\n%s\n%s\n", cc->key.s, self);
     jot_text_put(key, plan->s, plan->n);
@@ -42,29 +45,31 @@ jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Tex
     CcState *cc = backend->state;
     Text all = {0};
     Bytes entry, found;
-    char why[CC_WHY];
-    bool ok = cc->cache.fd >= 0 && (cc->key.n || jot_cc_identify(ctx, cc, false, why, sizeof why))
-           && texts_key(ctx, cc, key, &all);
 
-    if (ok && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &entry, &found)) {
+    if (cc->cache.fd < 0)
+        return false;
+    if (texts_key(ctx, cc, key, &all)
+        && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &entry, &found)) {
         out->s = entry.p;
         out->n = entry.n;
         out->cap = entry.n + 1;
         *at = (size_t)(found.p - entry.p);
     }
     jot_text_free(&all);
-    return ok;
+    return true;
 }
 
-JOT_FN void
+JOT_FN bool
 jot_cc_keep(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, const Text *what)
 {
     CcState *cc = backend->state;
     Text all = {0};
+    bool ok = texts_key(ctx, cc, key, &all);
 
-    if (cc->cache.fd >= 0 && cc->key.n && texts_key(ctx, cc, key, &all))
+    if (ok)
         jot_cache_keep(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), texts_bytes(what));
     jot_text_free(&all);
+    return ok;
 }
 
 #endif

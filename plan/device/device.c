@@ -65,7 +65,7 @@ device_copy(DeviceRun *r, uint32_t var)
 
     if (copy)
         return copy->device;
-    copy = jot_buffer_copy_new(r->ctx, NULL, v->nbytes, true, v->key, v->nkey);
+    copy = jot_buffer_copy_new(r->ctx, v->nbytes, true, v->key, v->nkey);
     if (!copy)
         return NULL;
     jot_buffer_no_host(r->ctx, copy);

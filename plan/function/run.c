@@ -12,8 +12,6 @@
 #include "plan/function/function.h"
 #include "ops/user/code.h"
 
-enum { CALL_SHARED = 4 << 20 }; /* bytes of copies that lie in one block: those of huge pages */
-
 /* ---- ready --------------------------------------------------------------------------------- */
 
 /* The node of a state's slot, or, with begun, what it was at jot_begin; 0 and an error when the
@@ -144,40 +142,21 @@ call_fresh(Func *f, FuncUpdate *u)
     return !old->name || jot_node_name(ctx, u->fresh, old->name, "call");
 }
 
-/* Bytes of all copies that are missing. */
-static size_t
-call_missing(const Func *f)
-{
-    size_t nbytes = 0;
-    uint32_t i;
-
-    for (i = 0; i < f->plan->vars.n; i++) {
-        const PlanVar *v = &f->plan->vars.v[i];
-
-        if (v->kind == VAR_COPY && !jot_buffer_copy(f->leaves.v[f->leaf[i]].buf, v->key, v->nkey))
-            nbytes += jot_buffer_share_of(v->nbytes);
-    }
-    return nbytes;
-}
-
 /* Copies in other layouts of what stays as it is: found with its buffer, or made by this call. */
 static bool
 call_copies(Func *f)
 {
-    size_t nbytes = call_missing(f);
-    BufferShare *share = nbytes >= CALL_SHARED ? jot_buffer_share(f->ctx, nbytes) : NULL;
-    bool ok = share || nbytes < CALL_SHARED;
     uint32_t i;
 
     for (i = 0; i < f->plan->vars.n; i++)
         f->bind.made[i] = NULL;
-    for (i = 0; ok && i < f->plan->vars.n; i++)
-        ok = f->plan->vars.v[i].kind != VAR_COPY
-          || jot_plan_bind_copy(f->ctx, f->plan, &f->bind, i, f->leaves.v[f->leaf[i]].buf, share);
-    if (!ok)
-        jot_plan_drop_copies(f->ctx, f->plan, &f->bind);
-    jot_buffer_share_end(share);
-    return ok;
+    for (i = 0; i < f->plan->vars.n; i++)
+        if (f->plan->vars.v[i].kind == VAR_COPY
+            && !jot_plan_bind_copy(f->ctx, f->plan, &f->bind, i, f->leaves.v[f->leaf[i]].buf)) {
+            jot_plan_drop_copies(f->ctx, f->plan, &f->bind);
+            return false;
+        }
+    return true;
 }
 
 /* Elements of an input are the caller's: an update by them takes a copy. */

@@ -5,10 +5,10 @@
  *                                              '---no----> built, scheduled, printed
  *
  * The key is that of plan/known.c, with expressions spelt out, which are numbers of the context's
- * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so
- * which file is looked into need not be exact: a plan has one, under a hash of its nodes, and finds
- * in it what it has in common with the plan that wrote it. What a text depends on beside its group
- * is the file's own key: the machine as prices see it, the configuration, and the library's own code
+ * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so which file is
+ * looked into need not be exact: a plan has one, under a hash of its nodes, and finds in it what it
+ * has in common with the plan that wrote it. What a text depends on beside its group is the file's
+ * own key: the machine as prices see it, the configuration, and the library's own code
  * (Backend.kept).
  *
  * A text counts only where its function is on disk, too; else the group is built as ever. The file
@@ -20,7 +20,7 @@
  * Read before: plan/known.c. After: plan/kernel.c, backends/cpu/texts.c. */
 #include "plan/parts.h"
 
-enum { KEPT_MOST = 64 << 20, KEPT_INDICES = 4096 };
+enum { KEPT_MOST = 64 << 20, KEPT_INDICES = 4096, KEPT_RUNS = 1 << 12 };
 
 /* One text, as it stands in the file; behind it what `kept_nbytes` counts, in this order. */
 typedef struct {
@@ -45,7 +45,7 @@ struct PlanKept {
     Text heads;                /* those of this plan, but for their texts */
     Vec(PlanKernel *) kernels; /* ... whose these are: the plan's */
     uint32_t fresh;            /* of them that were not there */
-    bool ran;                  /* the plan ran once */
+    uint32_t runs;             /* of the plan, so far */
 };
 
 static size_t
@@ -378,7 +378,8 @@ jot_kept_note(Make *m, const GroupKey *key, const PlanStep *step, const BuildArg
     h.cost = step->cost;
     h.over = step->over;
     kept_put(&kept->heads, &h, sizeof h);
-    kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
+    if (best->nints)
+        kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
     kept_put(&kept->heads, key->key.v, key->key.n * sizeof *key->key.v);
     for (i = 0; i < h.nbuf; i++) {
         uint32_t number = kept_number(m, key, args->bufs.v[i]);
@@ -413,23 +414,26 @@ kept_file(const struct PlanKept *kept, Text *out)
     }
 }
 
+/* At the second run, the fourth, and so on, until the compiler that works beside the program has
+ * told who it is. */
 JOT_FN void
 jot_kept_write(jot_Ctx *ctx, Plan *plan, bool due)
 {
     struct PlanKept *kept = plan->kept;
     Text out = {&ctx->mem, NULL, 0, 0};
+    bool done = true;
 
     if (!kept)
         return;
-    if (!due && !kept->ran) {
-        kept->ran = true;
+    kept->runs += !due;
+    if (!due && (kept->runs < 2 || kept->runs & (kept->runs - 1)))
         return;
-    }
     kept_file(kept, &out);
     if (out.n && out.n < out.cap && out.n <= KEPT_MOST)
-        ctx->backend->keep(ctx->backend, ctx, &kept->key, &kept->plan, &out);
+        done = ctx->backend->keep(ctx->backend, ctx, &kept->key, &kept->plan, &out);
     jot_text_free(&out);
-    jot_kept_free(ctx, plan);
+    if (done || kept->runs >= KEPT_RUNS)
+        jot_kept_free(ctx, plan);
 }
 
 JOT_FN void
