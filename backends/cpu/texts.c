@@ -40,7 +40,8 @@ texts_bytes(const Text *t)
 }
 
 JOT_FN bool
-jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out, size_t *at)
+jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out,
+            size_t *at)
 {
     CcState *cc = backend->state;
     Text all = {0};
@@ -48,7 +49,8 @@ jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Tex
 
     if (cc->cache.fd < 0)
         return false;
-    if (texts_key(ctx, cc, key, &all) && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &entry, &found)) {
+    if (texts_key(ctx, cc, key, &all)
+        && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &entry, &found)) {
         out->s = entry.p;
         out->n = entry.n;
         out->cap = entry.n + 1;

@@ -8,8 +8,8 @@
  * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so
  * which file is looked into need not be exact: a plan has one, under a hash of its nodes, and finds
  * in it what it has in common with the plan that wrote it. What a text depends on beside its group
- * is the file's own key: the machine as prices see it, the configuration, and the library's own code
- * (Backend.kept).
+ * is the file's own key: the machine as prices see it, the configuration, and the library's own
+ * code (Backend.kept).
  *
  * A text counts only where its function is on disk, too; else the group is built as ever. The file
  * is written when the plan's kernels are worth compiling: what runs once leaves nothing. Schedules
@@ -378,7 +378,8 @@ jot_kept_note(Make *m, const GroupKey *key, const PlanStep *step, const BuildArg
     h.cost = step->cost;
     h.over = step->over;
     kept_put(&kept->heads, &h, sizeof h);
-    kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
+    if (best->nints)
+        kept_put(&kept->heads, m->plan->ints.v + best->ints, best->nints * sizeof(jot_Scalar));
     kept_put(&kept->heads, key->key.v, key->key.n * sizeof *key->key.v);
     for (i = 0; i < h.nbuf; i++) {
         uint32_t number = kept_number(m, key, args->bufs.v[i]);
