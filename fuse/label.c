@@ -403,8 +403,8 @@ label_leave(Fuser *f, uint32_t g, const uint32_t *chain, uint32_t n)
     }
 }
 
-/* sum (i64) -> cast (i32) -> cast (f32) -> scale -> cast (u8) -> ...: what v's results become, until
- * they are fewest bytes, is a group of its own, which v's nest takes. */
+/* sum (i64) -> cast (i32) -> cast (f32) -> scale -> cast (u8) -> ...: what v's results become until
+ * they are fewest bytes is a group of its own, which v's nest takes. */
 static void
 label_narrow(Fuser *f, uint32_t v)
 {

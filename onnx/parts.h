@@ -90,7 +90,7 @@ typedef struct OnnxValue {
     jot_Var bytes;                     /* of i8: itself + 128 as u8, in the caller's context */
     struct OnnxValue *quantised[3];    /* it is (q - zero) scale: q, scale, zero or NULL, ... */
     int64_t axis;                      /* ... along the axis, where there are several */
-    jot_Var product[3];                /* it is of bytes: sums, scale, and what is added or nothing */
+    jot_Var product[3];                /* of bytes: sums, scale, what is added or nothing */
 } OnnxValue;
 #define ONNX_RANDOM ((uint64_t)1 << 63)
 #define ONNX_GIVEN ((uint64_t)1 << 62)

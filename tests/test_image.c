@@ -293,6 +293,44 @@ check_long_rows(void)
     jot_close(c);
 }
 
+static char written[1 << 16];
+
+static void
+keep_text(void *ud, const char *s, size_t n)
+{
+    size_t at = strlen(written);
+    (void)ud;
+    if (at + n < sizeof written)
+        memcpy(written + at, s, n), written[at + n] = 0;
+}
+
+/* Every second element, beside every second of another: each part is a loop without questions. */
+static void
+check_pieces(void)
+{
+    enum { ROWS = 3, A = 149, B = 9, W = 74 + 4 };
+    static float a[ROWS * A], b[ROWS * B];
+    jot_Ctx *c = jot_open(&(jot_Config){.cache_dir = "", .dump = "c", .deterministic = 1,
+                                        .hooks = {.log = keep_text}});
+    int wrong = 0;
+    for (int k = 0; k < ROWS * A; k++)
+        a[k] = (float)k;
+    for (int k = 0; k < ROWS * B; k++)
+        b[k] = (float)-k;
+    jot_Var v[2] = {jot_array(c, JOT_F32, JOT_SHAPE(ROWS, A), a),
+                    jot_array(c, JOT_F32, JOT_SHAPE(ROWS, B), b)};
+    for (int k = 0; k < 2; k++)
+        v[k] = jot_slice(v[k], JOT_INTS(0, 1), JOT_INTS(ROWS, JOT_END), JOT_INTS(1, 2));
+    const float *y = jot_data(jot_concat(JOT_VARS(v[0], v[1]), 1));
+    for (int k = 0; y && k < ROWS * W; k++) {
+        int row = k / W, at = k % W;
+        wrong += y[k] != (at < 74 ? a[row * A + 2 * at + 1] : b[row * B + 2 * (at - 74) + 1]);
+    }
+    CHECK(y && !wrong, "pieces: %d wrong: %s", wrong, jot_message(c));
+    CHECK(!strstr(written, "gather_f32") && !strstr(written, " ? x"), "pieces:\n%s", written);
+    jot_close(c);
+}
+
 /* Maxima of bool, whose windows reach beyond the image; the slope of a power's root at 0. */
 static void
 check_lowest(void)
@@ -435,6 +473,7 @@ main(void)
         check_edges();
         check_ways();
         check_long_rows();
+    check_pieces();
         check_lowest();
     }
     backend = "interp";

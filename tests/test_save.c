@@ -358,19 +358,26 @@ check_gradients(void)
 {
     jot_Ctx *c = open_on("interp");
     float v[3] = {1, -2, 0.5f}, want[3];
-    jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(3), v), y, z, g;
+    jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(3), v), one = jot_array(c, JOT_F32, JOT_SHAPE(), v);
+    jot_Var y, z, g;
     jot_Saved s;
+    int many;
 
-    y = jot_exp(jot_sin(p));
-    jot_checkpoint(JOT_VARS(y), JOT_VARS(p), &y);
-    z = jot_sum(jot_mul(y, p), JOT_ALL_DIMS);
-    CHECK(jot_grad(z, JOT_VARS(p), &g) && jot_copy(g, want, sizeof want), "%s", jot_message(c));
-    CHECK(jot_save(c, JOT_NONE_VARS, JOT_VARS(z), path) && jot_load(c, path, 0, &s), "%s",
-          jot_message(c));
-    CHECK(jot_grad(s.outputs.v[0], s.params, &g) && jot_data_f32(g)
-              && !memcmp(jot_data_f32(g), want, sizeof want), "of a checkpoint: %s",
-          jot_message(c));
-    jot_saved_free(&s);
+    for (many = 0; many < 2; many++) { /* of one, and one of each of many */
+        y = jot_exp(jot_sin(many ? one : p));
+        jot_checkpoint(JOT_VARS(y), JOT_VARS(many ? one : p), &y);
+        if (many)
+            jot_vmap(JOT_VARS(y), JOT_VARS(one), JOT_VARS(p), NULL, &y);
+        z = jot_sum(jot_mul(y, p), JOT_ALL_DIMS);
+        CHECK(jot_grad(z, JOT_VARS(p), &g) && jot_copy(g, want, sizeof want), "%s",
+              jot_message(c));
+        CHECK(jot_save(c, JOT_NONE_VARS, JOT_VARS(z), path) && jot_load(c, path, 0, &s), "%s",
+              jot_message(c));
+        CHECK(jot_grad(s.outputs.v[0], s.params, &g) && jot_data_f32(g)
+                  && !memcmp(jot_data_f32(g), want, sizeof want), "of a checkpoint: %s",
+              jot_message(c));
+        jot_saved_free(&s);
+    }
     jot_custom_grad(JOT_VARS(jot_floor(p)), JOT_VARS(p), triple, NULL, &y);
     z = jot_sum(jot_square(y), JOT_ALL_DIMS);
     jot_grad(z, JOT_VARS(p), &g);

@@ -24,7 +24,7 @@ typedef struct {
     int lanes, registers;
     int words;                  /* elements in a word of the operands; 0: they are no words */
     bool signs;                 /* both operands have theirs: none becomes unsigned */
-    uint32_t less;              /* a sum over one operand, which is taken off the results; 0: none */
+    uint32_t less;              /* a sum over b, which is taken off the results; 0: none */
     int64_t panel;              /* steps within which an address must be regular */
     int64_t most_rows, few_rows; /* few: at most so many in a block; 0: as registers have it */
     int v, r;                   /* axes of vectors and rows: the kernel's or fused ones */

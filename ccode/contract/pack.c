@@ -396,7 +396,7 @@ add_stores_apart(ContractMake *m, Stage *sum, bool along)
     return sum->res.buf && jot_stage_add(m->s, sum) && jot_stage_stores(m->s, &st);
 }
 
-/* The sum over b: of the columns of a step, or, where rows are shared, of all, in a phase before. */
+/* The sum over b: of a step's columns, or, where rows are shared, of all, in a phase before. */
 static bool
 add_less(ContractMake *m, bool rows)
 {

@@ -98,9 +98,8 @@ print_pointers(Printer *p, const Used *u)
         p->buf_name[b] = jot_print_take(p, buf->name);
         if (u->used[b % 256]) {
             const char *alone = is_alone(p, b) ? p->d->restrict_ : "";
-            jot_text_f(p->out, "    %s%s *%s%s", jot_buf_written(p->s, b) ? "" : "const ", type,
-                       alone, *alone ? " " : "");
-            jot_print_name(p, p->buf_name[b]);
+            jot_print_f(p, "    %s%s *%s%s%b", jot_buf_written(p->s, b) ? "" : "const ", type,
+                        alone, *alone ? " " : "", b);
             if (shared)
                 jot_text_f(p->out, " = (%s *)(void *)((char *)buf[%u] + ", type, nbufs);
             else if (scratch)

@@ -82,11 +82,9 @@ jot_print_index_mask(Printer *p, uint32_t n, int bits)
 {
     const Inst *in = &p->code->inst.v[n];
     uint32_t arg = jot_print_arg(p, in, 0);
-    if (p->moves[n] == MOVES_NOT) {
-        jot_text_f(p->out, "jot_bc_i%dx%d(-(", bits, p->lanes);
-        jot_print_expr(p, n, 13, EACH_LANE);
-        jot_text_f(p->out, "))");
-    } else if (in->op == C_INOT) {
+    if (p->moves[n] == MOVES_NOT)
+        jot_print_f(p, "jot_bc_i%dx%d(-(%v))", bits, p->lanes, n);
+    else if (in->op == C_INOT) {
         jot_text_f(p->out, "~");
         jot_print_index_mask(p, arg, bits);
     } else if (in->op == C_IAND || in->op == C_IOR) {
@@ -100,11 +98,9 @@ jot_print_index_mask(Printer *p, uint32_t n, int bits)
             jot_text_f(p->out, "jot_cv_i%d_i32x%d(", bits, p->lanes);
         if (p->moves[arg] == MOVES_INDEX)
             jot_print_index_compare(p, in);
-        else {
-            jot_text_f(p->out, "jot_%s_i32x%d(", in->op == C_GE0 ? "ge0" : "eq0", p->lanes);
-            jot_print_expr(p, arg, 13, WHOLE);
-            jot_text_f(p->out, ", %lld)", (long long)p->stride[arg]);
-        }
+        else
+            jot_print_f(p, "jot_%s_i32x%d(%w, %l)", in->op == C_GE0 ? "ge0" : "eq0", p->lanes, arg,
+                        p->stride[arg]);
         jot_text_f(p->out, bits != 32 ? ")" : "");
     }
 }
@@ -116,9 +112,7 @@ print_mask(Printer *p, uint32_t n, int bits)
     const Inst *in = &p->code->inst.v[n];
     int own = in->lanes ? jot_print_mask_bits(p, n) : bits;
     if (!in->lanes) {
-        jot_text_f(p->out, "jot_bc_i%dx%d(-(", bits, p->lanes);
-        jot_print_expr(p, n, 13, EACH_LANE);
-        jot_text_f(p->out, "))");
+        jot_print_f(p, "jot_bc_i%dx%d(-(%v))", bits, p->lanes, n);
         return;
     }
     if (in->op == C_INDEX && in->in_place
@@ -485,29 +479,20 @@ jot_print_lanes_set(Printer *p, const Inst *in)
         (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))
         return false;
     if (cell) {
-        jot_text_f(p->out, "jot_st%s_%sx%d(", part ? "n" : "", jot_print_short(to->dtype),
-                   p->lanes);
-        jot_print_expr(p, jot_print_arg(p, to, 0), 0, WHOLE);
-        jot_text_f(p->out, " + ");
-        jot_print_expr(p, jot_print_arg(p, to, 1), 2, WHOLE);
-        jot_text_f(p->out, ", ");
+        jot_print_f(p, "jot_st%s_%sx%d(%0w + %2w, ", part ? "n" : "", jot_print_short(to->dtype),
+                    p->lanes, jot_print_arg(p, to, 0), jot_print_arg(p, to, 1));
         if (some)
             jot_text_f(p->out, "jot_some_%sx%d(part, ", jot_print_short(to->dtype), p->lanes);
-    } else {
-        jot_print_expr(p, arg[0], 0, WHOLE);
-        jot_text_f(p->out, " = ");
-    }
+    } else
+        jot_print_f(p, "%0w = ", arg[0]);
     if (p->under) {
         jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(to->dtype), p->lanes);
         jot_print_where(p, 8 * jot_print_lane_nbytes(to->dtype));
         jot_text_f(p->out, ", ");
     }
     lanes_set_value(p, in);
-    if (some || p->under) {
-        jot_text_f(p->out, ", ");
-        jot_print_expr(p, arg[0], 13, WHOLE);
-        jot_text_f(p->out, ")");
-    }
+    if (some || p->under)
+        jot_print_f(p, ", %w)", arg[0]);
     jot_text_f(p->out, !cell ? ";\n" : part ? ", part);\n" : ");\n");
     return true;
 }

@@ -408,9 +408,8 @@ print_index_op(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     jot_text_f(p->out, "(");
     if (in->op == C_CLAMP) {
-        jot_text_f(p->out, "(jot_u32x%d)jot_max_i32x%d(jot_bc_i32x%d(0), jot_min_i32x%d(", p->lanes,
-                   p->lanes, p->lanes, p->lanes);
-        jot_text_f(p->out, "(jot_i32x%d)", p->lanes);
+        jot_print_f(p, "(jot_u32x%d)jot_max_i32x%d(jot_bc_i32x%d(0), jot_min_i32x%d((jot_i32x%d)",
+                    p->lanes, p->lanes, p->lanes, p->lanes, p->lanes);
         print_index_vector(p, arg[0]);
         jot_print_f(p, ", jot_bc_i32x%d((jot_i32)%i)))", p->lanes, in->c.i - 1);
     } else {
@@ -516,8 +515,7 @@ jot_print_gather(Printer *p, const Inst *in)
     const Inst *at = &p->code->inst.v[place];
     bool parts = at->op == C_LIN && at->in_place && p->moves[place] == MOVES_INDEX, any = false;
     int64_t step = parts ? affine_step(p, at) : 0;
-    jot_text_f(p->out, "jot_gather_%sx%d(", jot_print_short(dtype), p->lanes);
-    jot_print_name(p, p->buf_name[in->aux]);
+    jot_print_f(p, "jot_gather_%sx%d(%b", jot_print_short(dtype), p->lanes, in->aux);
     if (parts) {
         jot_text_f(p->out, " + (");
         print_affine(p, at, -1);

@@ -24,9 +24,7 @@
 static void
 lanes_print_place(Printer *p, const Inst *in, int64_t off)
 {
-    jot_print_name(p, p->buf_name[in->aux]);
-    jot_text_f(p->out, " + ");
-    jot_print_expr(p, jot_print_arg(p, in, 0), 2, WHOLE);
+    jot_print_f(p, "%b + %2w", in->aux, jot_print_arg(p, in, 0));
     if (off)
         jot_text_f(p->out, off < 0 ? " - %lld" : " + %lld", (long long)(off < 0 ? -off : off));
 }
@@ -53,9 +51,7 @@ print_far_load(Printer *p, const Inst *in, int64_t stride)
         jot_text_f(p->out, l ? ", " : "");
         if (half)
             jot_text_f(p->out, "jotm_%s_to_f32(", jot_dtype_name((jot_DType)memory));
-        jot_print_name(p, p->buf_name[in->aux]);
-        jot_text_f(p->out, "[");
-        jot_print_expr(p, jot_print_arg(p, in, 0), 3, WHOLE);
+        jot_print_f(p, "%b[%3w", in->aux, jot_print_arg(p, in, 0));
         if (l)
             jot_text_f(p->out, l * stride < 0 ? " - %lld]" : " + %lld]",
                        (long long)(stride < 0 ? -l * stride : l * stride));
@@ -363,9 +359,7 @@ print_together(Printer *p, const Stores *s, int n, int which)
     }
     jot_text_f(p->out, "jot_mix2_%sx%d(", stored_type(p, in), p->lanes);
     print_together(p, s, n - 1, which);
-    jot_text_f(p->out, ", ");
-    jot_print_name(p, p->name[s->at[n]]);
-    jot_text_f(p->out, ", (jot_i%dx%d){", stored_bits(p, in), p->lanes);
+    jot_print_f(p, ", %n, (jot_i%dx%d){", p->name[s->at[n]], stored_bits(p, in), p->lanes);
     for (int l = 0; l < p->lanes; l++) {
         int at = which * p->lanes + l, of = at % s->n, lane = at / s->n;
         jot_text_f(p->out, l ? ", %d" : "%d",
@@ -380,14 +374,11 @@ store_together(Printer *p, uint32_t store, const Stores *s)
 {
     const Inst *in = &p->code->inst.v[store];
     p->name[store] = jot_print_take(p, "every");
-    jot_text_f(p->out, "const jot_%sx%d ", stored_type(p, in), p->lanes);
-    jot_print_name(p, p->name[store]);
-    jot_text_f(p->out, " = ");
+    jot_print_f(p, "const jot_%sx%d %n = ", stored_type(p, in), p->lanes, p->name[store]);
     jot_print_stored(p, p->code->args.v[in->arg + 1], p->k->bufs.v[in->aux].dtype);
     jot_text_f(p->out, ";\n");
     for (int i = 0; store == s->last && i < s->n; i++) {
-        for (int k = 0; k < p->indent; k++)
-            jot_text_f(p->out, "    ");
+        jot_print_indent(p);
         open_store(p, &p->code->inst.v[s->at[0]], (int64_t)i * p->lanes);
         print_together(p, s, s->n - 1, i);
         if (p->part)
@@ -409,24 +400,18 @@ store_far(Printer *p, uint32_t store)
         || !jot_print_lanes_operand_whole(p, arg[1]))
         return false;
     p->name[store] = jot_print_take(p, "every");
-    jot_text_f(p->out, "const jot_%sx%d ", stored_type(p, in), p->lanes);
-    jot_print_name(p, p->name[store]);
-    jot_text_f(p->out, " = ");
+    jot_print_f(p, "const jot_%sx%d %n = ", stored_type(p, in), p->lanes, p->name[store]);
     jot_print_stored(p, arg[1], dtype);
     jot_text_f(p->out, ";\n");
     for (int l = 0; l < p->lanes; l++) {
         jot_print_indent(p);
         if (p->part)
             jot_text_f(p->out, "if (part > %d) ", l);
-        jot_print_name(p, p->buf_name[in->aux]);
-        jot_text_f(p->out, "[");
-        jot_print_expr(p, arg[0], 3, WHOLE);
+        jot_print_f(p, "%b[%3w", in->aux, arg[0]);
         if (l)
             jot_text_f(p->out, " %c %lld", stride < 0 ? '-' : '+',
                        (long long)(l * (stride < 0 ? -stride : stride)));
-        jot_text_f(p->out, "] = ");
-        jot_print_name(p, p->name[store]);
-        jot_text_f(p->out, "[%d];\n", l);
+        jot_print_f(p, "] = %n[%d];\n", p->name[store], l);
     }
     return true;
 }

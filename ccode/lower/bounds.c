@@ -37,10 +37,6 @@ jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const 
 {
     uint32_t home = 1, mark, last = 0, n = code->inst.n;
     in.dtype = JOT_I64;
-    if (!jot_vec_reserve(code->mem, code->inst, 1) ||
-        !jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
-        !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg))
-        return 0;
     for (int i = 0; i < narg; i++) {
         uint32_t scope = jot_guard_scope(code, arg[i]);
         home = jot_guard_inside(code, scope, home) ? scope : home;
@@ -52,15 +48,9 @@ jot_guard_before(Code *code, uint32_t loop, Inst in, const uint32_t *arg, const 
             return i;
         last = i;
     }
+    if (!jot_code_args(code, &in, arg, narg, coef))
+        return 0;
     in.pure = true;
-    in.arg = code->args.n;
-    in.coef = code->coefs.n;
-    in.narg = (uint16_t)narg;
-    for (int i = 0; i < narg; i++) {
-        code->args.v[code->args.n++] = arg[i];
-        if (coef)
-            code->coefs.v[code->coefs.n++] = coef[i];
-    }
     in.block = home;
     in.next = mark;
     code->inst.v[code->inst.n++] = in;
@@ -201,7 +191,8 @@ narrow_loop(Code *code, uint32_t loop, uint32_t cond, int64_t k)
         bound[1] = extreme(code, loop, C_IMIN, to, bound[1]);
     }
     bound[n] = cond;
-    return bound[0] && bound[1] && n < 2 + GUARD_CONDS && jot_guard_args(code, loop, bound, n + 1);
+    return bound[0] && bound[1] && n < 2 + GUARD_CONDS &&
+           jot_code_args(code, &code->inst.v[loop], bound, n + 1, NULL);
 }
 
 /* The only record of a loop that is not pure, if it is an IF. */
@@ -239,7 +230,7 @@ jot_guard_under(Code *code, uint32_t loop, const uint32_t *cond, int n)
     *(before ? &code->inst.v[before].next : &code->inst.v[block].kids) = number;
     if (code->inst.v[block].last == loop)
         code->inst.v[block].last = number;
-    return jot_guard_args(code, number, cond, n);
+    return jot_code_args(code, &code->inst.v[number], cond, n, NULL);
 }
 
 /* Do the loop's steps walk an array of the function's own? */
@@ -276,7 +267,7 @@ lift_loop(Code *code, uint32_t loop)
         else
             cond[left++] = cond[i];
     }
-    if (!ok || !jot_guard_args(code, guard, cond, left))
+    if (!ok || !jot_code_args(code, &code->inst.v[guard], cond, left, NULL))
         return;
     if (left == 0)
         jot_guard_dissolve(code, loop, guard);
@@ -330,7 +321,7 @@ gather_outer(Code *code, uint32_t load, uint32_t loop)
         return;
     code->inst.v[outer].named = true;
     arg[left++] = outer;
-    jot_guard_args(code, load, arg, left);
+    jot_code_args(code, &code->inst.v[load], arg, left, NULL);
 }
 
 JOT_FN void

@@ -123,8 +123,8 @@ link_into(Code *code, uint32_t block, uint32_t n)
     b->last = n;
 }
 
-static bool
-append_args(Code *code, Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
+JOT_FN bool
+jot_code_args(Code *code, Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
 {
     in->arg = code->args.n;
     in->coef = code->coefs.n;
@@ -166,7 +166,7 @@ jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg, const int64_t *c
     count_writes(code, &in);
     if (!in.pure || in.still)
         depth = b->depth;
-    if (!append_args(code, &in, arg, narg, coef))
+    if (!jot_code_args(code, &in, arg, narg, coef))
         return 0;
     in.depth = (uint16_t)depth;
     n = code->inst.n;

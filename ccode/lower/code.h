@@ -152,6 +152,10 @@ JOT_FN bool jot_code_open(Code *code, Blocks *b, const Kernel *k, const Sched *s
 /* A record that is yet to be added: one whose value is all there is to it; one of an effect. */
 JOT_FN Inst jot_code_pure(COp op, int dtype, int lanes);
 JOT_FN Inst jot_code_effect(COp op, int dtype, uint32_t aux);
+/* Its operands, and what a sum multiplies them by (NULL: nothing); then there is room for it.
+ * False: out of memory. */
+JOT_FN bool jot_code_args(Code *code, Inst *in, const uint32_t *arg, int narg,
+                          const int64_t *coef);
 JOT_FN uint32_t jot_code_add(Blocks *b, Inst in, const uint32_t *arg, int narg,
                              const int64_t *coef);
 JOT_FN uint32_t jot_code_pair(Blocks *b, Inst in, uint32_t first, uint32_t second);
@@ -189,7 +193,6 @@ JOT_FN uint32_t jot_guard_scope(const Code *code, uint32_t n);
 JOT_FN bool jot_guard_inside(const Code *code, uint32_t block, uint32_t around);
 /* Conditions of IF n, of which each `and` is two; -1: more than GUARD_CONDS. */
 JOT_FN int jot_guard_conds(const Code *code, uint32_t n, uint32_t *out);
-JOT_FN bool jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg);
 JOT_FN void jot_guard_dissolve(Code *code, uint32_t block, uint32_t n);
 JOT_FN void jot_guard_lift(Code *code, uint32_t block);
 JOT_FN void jot_guard_gather(Code *code, uint32_t block, uint32_t loop);

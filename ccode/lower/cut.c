@@ -15,12 +15,15 @@
  *
  *     y[j] = x[(1 - j)*(j < 1) + (j - 1)*(j >= 1)*(j < 57) + (111 - j)*(j >= 57)]
  *
+ * and those of one in which some part does not lie side by side, as every second element of a.
+ *
  * Of a loop that callers share each runs what is its own of every segment:
  *
  *     for j in max(lo - 256, 0) .. min(hi - 256, 256) - 1    y[j + 256] = 0 + b[j] + ...
  *
  * Read before: ccode/lower/walk.c. */
 #include "ccode/lower/walk.h"
+#include "ccode/ir/access.h"
 
 /* Positions, at least and at most; values to walk in all segments, at most. */
 enum { CUT_LEAST = 3, CUT_MOST = 64, CUT_TEXT = 40000 };
@@ -127,6 +130,21 @@ is_reduced_line(const Kernel *k, int axis)
     return reduced && k->axes.v[axis].kind == AXIS_LINE;
 }
 
+/* Is it read, where a condition on the axis lets it be, at elements that do not lie side by side? A
+ * vector of them is gathered one by one under the mask. */
+static bool
+is_apart(const Kernel *k, const Value *v, int axis)
+{
+    int64_t moved[KERNEL_AXES];
+    bool asked = false;
+    for (int d = v->nidx; d < v->nidx + v->ncond; d++)
+        asked |= (jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]) >> axis & 1) != 0;
+    if (!asked)
+        return false;
+    jot_kernel_moved(k, v->buf, v->at, 0, moved);
+    return moved[axis] != 0 && moved[axis] != 1;
+}
+
 /* Where the axis is cut: 0, positions at which answers to conditions change, its end. How many; 0:
  * it is not worth it. cut: CUT_MOST + 2. */
 static int
@@ -145,6 +163,7 @@ cut_positions(const Walk *w, int axis, bool innermost, int64_t *cut)
     bent = c.n > 0;
     for (uint32_t i = 1; i < k->values.n && c.n >= 0; i++) {
         const Value *v = &k->values.v[i];
+        bent |= innermost && v->op == VAL_LOAD && is_apart(k, v, axis);
         int from = v->op == VAL_LOAD ? v->nidx : 0;
         int to = v->op == VAL_LOAD ? v->nidx + v->ncond : v->dtype == JOT_BOOL;
         for (int d = from; d < to && (v->op == VAL_LOAD || v->op == VAL_INDEX); d++)
@@ -186,7 +205,7 @@ walk_share(Walk *w, uint32_t n, int64_t from, int64_t steps)
     block = w->code->inst.n;
     jot_walk_counted(w, n, steps, false, false);
     if (w->code->ok && block < w->code->inst.n && w->code->inst.v[block].op == C_FOR)
-        jot_guard_args(w->code, block, bound, 2);
+        jot_code_args(w->code, &w->code->inst.v[block], bound, 2, NULL);
 }
 
 static bool

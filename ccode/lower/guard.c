@@ -98,18 +98,6 @@ jot_guard_conds(const Code *code, uint32_t n, uint32_t *out)
     return count;
 }
 
-JOT_FN bool
-jot_guard_args(Code *code, uint32_t n, const uint32_t *arg, int narg)
-{
-    if (!jot_vec_reserve(code->mem, code->args, (uint32_t)narg))
-        return false;
-    code->inst.v[n].arg = code->args.n;
-    code->inst.v[n].narg = (uint16_t)narg;
-    for (int i = 0; i < narg; i++)
-        code->args.v[code->args.n++] = arg[i];
-    return true;
-}
-
 /* ---- sink ---- */
 
 static void

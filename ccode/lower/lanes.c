@@ -29,7 +29,7 @@ JOT_FN uint32_t
 jot_walk_register(Walk *w, uint32_t stage, int second)
 {
     const Stage *st = &w->s->stages.v[stage];
-    const Kept *kept = jot_walk_kept_of(w, stage, KEPT_COPIES | second);
+    const Kept *kept = jot_walk_kept_of(w, stage, KEPT_COPIES | second, -1, 0);
     int axis = 0;
     Ix index = w->lane;
     if (!kept || !jot_stage_lanes(w->s, st, &axis))

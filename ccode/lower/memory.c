@@ -145,8 +145,8 @@ is_aligned(Walk *w, const Access *a, int step)
            rest == 0;
 }
 
-static void
-ask_for(Walk *w, uint32_t buf, Ix addr)
+JOT_FN void
+jot_walk_ahead(Walk *w, uint32_t buf, Ix addr)
 {
     Inst in = jot_code_pure(C_AHEAD, JOT_I64, 0); /* once, however many rows read it from scratch */
     uint32_t arg = jot_walk_ix(&w->index, addr);
@@ -163,7 +163,7 @@ ask_ahead(Walk *w, const Access *a)
     Ix later = jot_ix_add(w->k->ix, without_lane(w, a->addr, 1),
                           jot_ix_const(w->k->ix, moved * w->asked));
     if (!inside && moved != 0)
-        ask_for(w, a->buf, later);
+        jot_walk_ahead(w, a->buf, later);
 }
 
 static uint32_t
@@ -235,7 +235,7 @@ load_mixed(Walk *w, const Access *a, int dtype)
     vector = load_once(w, &all, dtype, memory_none, 1);
     w->asked = asked;
     if (asked && vector >= made)
-        ask_for(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
+        jot_walk_ahead(w, a->buf, jot_ix_add(ix, start, jot_ix_const(ix, w->lanes)));
     return jot_code_add(&w->b, in, &vector, 1, NULL);
 }
 

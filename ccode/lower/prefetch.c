@@ -175,16 +175,6 @@ jot_sched_ask(Sched *s, const Target *target)
 
 /* ---- the text ------------------------------------------------------------------------------ */
 
-static void
-ask_line(Walk *w, const Value *v)
-{
-    Inst in = jot_code_pure(C_AHEAD, JOT_I64, 0);
-    uint32_t arg = jot_walk_ix(&w->index, jot_walk_place(w, v->buf, jot_kernel_index(w->k, v->at)));
-
-    in.aux = v->buf;
-    jot_code_add(&w->b, in, &arg, 1, NULL);
-}
-
 /* Lines of the next row, where a loop of lanes over `left` elements is to stand. */
 static void
 ask_stage(Walk *w, const Stage *st, int axis, int64_t left)
@@ -206,7 +196,7 @@ ask_stage(Walk *w, const Stage *st, int axis, int64_t left)
             w->at.pos[outer] = jot_ix_add(w->k->ix, old.pos[outer],
                                           jot_ix_const(w->k->ix, st->loop[st->next - 1].step));
             w->at.pos[axis] = jot_ix_add(w->k->ix, old.pos[axis], jot_ix_const(w->k->ix, i));
-            ask_line(w, v);
+            jot_walk_ahead(w, v->buf, jot_walk_place(w, v->buf, jot_kernel_index(w->k, v->at)));
         }
         w->at = old;
     }

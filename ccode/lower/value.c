@@ -139,9 +139,8 @@ jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst)
     *(Kept *)jot_vec_push(w->code->mem, w->kept) = kept;
 }
 
-/* Of the copy that stands at `at` of the axis; axis -1: of the present one. */
-static const Kept *
-find_kept(Walk *w, uint32_t stage, int which, int axis, int64_t at)
+JOT_FN const Kept *
+jot_walk_kept_of(Walk *w, uint32_t stage, int which, int axis, int64_t at)
 {
     uint64_t key = copy_key(w, &w->s->stages.v[stage], which & KEPT_COPIES, axis, at);
     for (uint32_t i = 0; i < w->kept.n; i++)
@@ -151,16 +150,10 @@ find_kept(Walk *w, uint32_t stage, int which, int axis, int64_t at)
     return NULL;
 }
 
-JOT_FN const Kept *
-jot_walk_kept_of(Walk *w, uint32_t stage, int which)
-{
-    return find_kept(w, stage, which, -1, 0);
-}
-
 JOT_FN uint32_t
 jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at)
 {
-    const Kept *kept = find_kept(w, stage, which, axis, at);
+    const Kept *kept = jot_walk_kept_of(w, stage, which, axis, at);
     return kept ? kept->inst : 0;
 }
 

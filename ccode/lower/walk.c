@@ -104,6 +104,7 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     IxPool *ix = w->k->ix;
     int var = jot_walk_var(w, steps), axis = l->axis;
     uint32_t block = jot_walk_for(w, steps, wide, jot_axis_name(w->s, axis), var);
+    Clamp old;
     Ix pos;
     if (!block)
         return;
@@ -115,16 +116,15 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     w->edge[n].state = 1;
     if (l->kind == LOOP_LANES)
         w->lane = pos;
+    old = w->clamp[axis];
     if (l->kind == LOOP_CLAMP && w->at.left[axis] % l->step) {
-        Clamp old = w->clamp[axis];
         w->clamp[axis].on = true;
         w->clamp[axis].ext = w->at.left[axis];
         w->clamp[axis].base = w->at.pos[axis];
         w->clamp[axis].pos = pos;
-        jot_walk_bind(w, n, pos, l->step, 0);
-        w->clamp[axis] = old;
-    } else
-        jot_walk_bind(w, n, pos, l->step, 0);
+    }
+    jot_walk_bind(w, n, pos, l->step, 0);
+    w->clamp[axis] = old;
     jot_code_pop(&w->b);
     w->vars--;
 }

@@ -131,12 +131,14 @@ JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);
 /* body in the lanes where w->lane_cond hold, the reduction's identity in others */
 JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
 JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
-/* Registers of a stage in the present copy. */
+/* Registers of a stage in the present copy; of: of the one at `at` of the axis (-1: the present
+ * one), NULL: refused. */
 JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst);
 JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, int which);
-JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, int which); /* NULL: refused */
+JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, int which, int axis, int64_t at);
 JOT_FN uint32_t jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at);
 JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, EwOp op, int lanes);
+JOT_FN void jot_walk_ahead(Walk *w, uint32_t buf, Ix addr); /* the place is asked for */
 /* Rows that stages in loop n, of lanes over `left` elements, ask for (ccode/lower/prefetch.c). */
 JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);
 /* The stage's register, or the element of its array, for the present position

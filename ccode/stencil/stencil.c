@@ -6,7 +6,8 @@
 #include "ccode/stencil/stencil.h"
 
 enum {
-    STENCIL_POINTS = 27,   /* of a window: all are unrolled */
+    STENCIL_POINTS = 27,   /* of a window: all are unrolled; of a larger one, along the block */
+    STENCIL_MOST = 512,
     STENCIL_COPIES = 240   /* loads in the text, at most */
 };
 
@@ -14,7 +15,8 @@ typedef struct {
     const Kernel *k;
     uint32_t sum;          /* the reduction */
     int lane, block;       /* axes; block -1: none */
-    int64_t points;
+    int64_t points;        /* that are unrolled */
+    uint64_t turned;       /* axes of the window that are not */
     bool apart;            /* a result of bytes or shorts */
     bool used[KERNEL_VALUES];
 } Stencil;
@@ -53,7 +55,27 @@ stencil_sum(Stencil *st)
             return false;
     }
     st->points = jot_kernel_extent(k, k->values.v[st->sum].axes);
-    return st->sum && st->points > 1 && st->points <= STENCIL_POINTS;
+    return st->sum && st->points > 1 && st->points <= STENCIL_MOST;
+}
+
+/* Of a large window the axes that move as the block's does are unrolled: their loads are shared. */
+static bool
+stencil_turns(Stencil *st)
+{
+    const Kernel *k = st->k;
+    uint64_t along = 0, axes = k->values.v[st->sum].axes;
+    if (st->points <= STENCIL_POINTS)
+        return true;
+    for (uint32_t i = 1; st->block >= 0 && i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        for (int d = 0; st->used[i] && v->op == VAL_LOAD && d < v->nidx; d++) {
+            uint64_t moved = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
+            along |= moved >> st->block & 1 ? moved & axes : 0;
+        }
+    }
+    st->turned = axes & ~along;
+    st->points = jot_kernel_extent(k, along);
+    return along && st->points <= STENCIL_POINTS;
 }
 
 /* Every load and store steps by one element along the axis, or by none. */
@@ -142,15 +164,16 @@ stencil_write(const Stencil *st, Sched *s, Kernel *k, int lanes, int64_t rows)
     jot_write_axis(&w, 'b', st->block);
     jot_write_set(&w, 'o', sum->free & ~((uint64_t)1 << st->lane) &
                                ~(st->block < 0 ? 0 : (uint64_t)1 << st->block));
-    jot_write_set(&w, 'k', sum->axes);
+    jot_write_set(&w, 'k', sum->axes & ~st->turned);
+    jot_write_set(&w, 't', st->turned);
     jot_write_number(&w, 'V', lanes);
     jot_write_number(&w, 'R', rows);
     jot_write_index(&w, 'B', of_block);
     jot_write_index(&w, 'L', of_lane);
-    jot_write_lines(&w, st->apart ? "%$s: $o:1p $v:$V $b:$R | $k:1u $b:1u $v:1v; "
+    jot_write_lines(&w, st->apart ? "%$s: $o:1p $v:$V $b:$R | $t $k:1u $b:1u $v:1v; "
                                     "res scratch block[$B#$R, $L#$V]\n"
                                     "!*: $o:1p $v:$V $b:$R $b $v\n"
-                                  : "%$s: $o:1p $v:$V $b:$R | $k:1u $b:1u $v:1v\n"
+                                  : "%$s: $o:1p $v:$V $b:$R | $t $k:1u $b:1u $v:1v\n"
                                     "!*: $o:1p $v:$V $b:$R $b:1u $v:1v\n");
     return jot_write_done(&w);
 }
@@ -170,6 +193,7 @@ jot_stencil_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     ok = stencil_sum(st) ? stencil_axes(st) || jot_sched_no(s, "no axis that all loads and stores "
                                                                "step along by one element")
                          : jot_sched_no(s, "not one reduction over few points, of floats");
+    ok = ok && (stencil_turns(st) || jot_sched_no(s, "a large window that moves otherwise"));
     ok = ok && stencil_write(st, s, k, lanes, stencil_rows(st, target));
     jot_mem_free(k->mem, st, sizeof *st);
     return ok;

@@ -53,8 +53,8 @@ JOT_FN jot_Var onnx_conv(OnnxCall *c, jot_Var x, jot_Var k, jot_Var bias);
 
 /* ---- op/quant.c ---- */
 
-/* Operand 0 before it was dequantised by one scale, in the same order (i8 as u8); empty: it was not.
- * And the result of what keeps that order: scaled as operand 0 was. */
+/* Operand 0 before it was dequantised by one scale, in the same order (i8 as u8); empty: it was
+ * not. And the result of what keeps that order: scaled as operand 0 was. */
 JOT_FN jot_Var onnx_before_scale(OnnxCall *c);
 JOT_FN bool onnx_scale_again(OnnxCall *c, jot_Var q);
 

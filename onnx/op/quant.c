@@ -11,8 +11,8 @@
  *                       conv -> y     is     sx sw (sum q w - z sum w)     exact up to the scales
  *     w k -> k t      /
  *
- * What is quantised of that is round((sum q w - z sum w) (sx sw / sy)) + zy, as QLinearConv has it: one
- * multiplication, where by itself x is divided by sy.
+ * What is quantised of that is round((sum q w - z sum w) (sx sw / sy)) + zy, as QLinearConv has it:
+ * one multiplication, where by itself x is divided by sy.
  *
  * Read before: onnx/op/attention.c. After: onnx/op/signal.c. */
 #include "onnx/op/ops.h"
@@ -321,8 +321,8 @@ onnx_op_qlinear_matmul(OnnxCall *c)
     return onnx_put(c, 0, requantized(c, product(c, 0, 2, 3, 5), scale, 7));
 }
 
-/* Channels of a word; of a group: below, words of bytes gain nothing; terms of bytes that floats add
- * up exactly. */
+/* Channels of a word; of a group: below, words of bytes gain nothing; terms of bytes that floats
+ * add up exactly. */
 enum { QUANT_WORD = 4, QUANT_FEW = 8, QUANT_EXACT = (1 << 24) / (255 * 128) };
 
 /* Dimension 1 has whole words of channels; those added count for nothing, as the kernel's are 0. */
@@ -335,8 +335,8 @@ whole_words(jot_Var v)
 }
 
 /* Sums of bytes, and a bias of i32 or none: an image, its zero known; a kernel of constants, their
- * zeros 0, or 128 of u8. Windows over several channels read whole words of these. Groups of few channels are summed in
- * floats, to the same integers. */
+ * zeros 0, or 128 of u8. Windows over several channels read whole words of these. Groups of few
+ * channels are summed in floats, to the same integers. */
 static jot_Var
 conv_bytes(OnnxCall *c, int kx, int zx, int kw, int zw, jot_Var bias)
 {

@@ -53,33 +53,55 @@ custom_spec(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id)
     return jot_fail_memory(ctx, op), NULL;
 }
 
+static NodeId
+custom_node(jot_Ctx *ctx, CodeSpec *s, int n, const NodeId *id, jot_CustomGradFn *grad, void *user,
+            bool part)
+{
+    NodeSpec spec = jot_spec_of(NODE_CUSTOM, JOT_BOOL, 0, NULL);
+    NodeId custom;
+
+    if (!s)
+        return 0;
+    s->custom = grad;
+    s->user = user;
+    s->part = part;
+    spec.ninputs = n;
+    spec.input = id;
+    spec.code = s;
+    custom = jot_node_make(ctx, &spec);
+    jot_code_unref(ctx, s);
+    return custom;
+}
+
 JOT_FN bool
 jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id,
                  jot_CustomGradFn *grad, void *user, bool part, jot_Var *out)
 {
-    NodeSpec spec = jot_spec_of(NODE_CUSTOM, JOT_BOOL, 0, NULL);
     NodeId custom, pick[UINT8_MAX];
-    CodeSpec *s;
     bool ok;
     int k;
 
     if (nx + ny > UINT8_MAX)
         return jot_fail(ctx, JOT_ERANGE, "%s: %d variables go in and %d come out; %d are taken", op,
                         nx, ny, UINT8_MAX);
-    s = custom_spec(ctx, op, nx, ny, id);
-    if (!s)
-        return false;
-    s->custom = grad;
-    s->user = user;
-    s->part = part;
-    spec.ninputs = nx + ny;
-    spec.input = id;
-    spec.code = s;
-    custom = jot_node_make(ctx, &spec);
-    jot_code_unref(ctx, s);
+    custom = custom_node(ctx, custom_spec(ctx, op, nx, ny, id), nx + ny, id, grad, user, part);
     for (k = 0, ok = custom != 0; k < ny && ok; k++)
         ok = (pick[k] = custom_output(ctx, custom, k)) != 0;
     return ok && jot_vars_of(ctx, ny, pick, out);
+}
+
+JOT_FN NodeId
+jot_custom_again(jot_Ctx *ctx, NodeId id, const NodeId *to)
+{
+    const Node *n = jot_node(ctx, id);
+    const CodeSpec *s = n->code;
+    NodeId of[UINT8_MAX];
+    int k;
+
+    for (k = 0; k < n->ninputs; k++)
+        of[k] = to[jot_node(ctx, n->input[k])->at];
+    return custom_node(ctx, custom_spec(ctx, s->name, s->inputs, s->outputs, of), n->ninputs, of,
+                       s->custom, s->user, s->part);
 }
 
 /* ---- the callback ------------------------------------------------------------------------- */

@@ -305,7 +305,8 @@ jot_vmap_node(Vmap *v, NodeId id)
     case NODE_RANDOM: return vmap_random(v, n);
     case NODE_CODE: return vmap_code(v, n);
     case NODE_PICK: return vmap_pick(v, n);
-    case NODE_CUSTOM: return n->code->part ? jot_node_again(v->ctx, id, v->to) : vmap_code(v, n);
+    case NODE_CUSTOM: return n->code->part ? jot_custom_again(v->ctx, id, v->to)
+                                            : vmap_code(v, n);
     default: return vmap_alias(v, n);
     }
 }

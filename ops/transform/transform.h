@@ -17,6 +17,9 @@ JOT_FN NodeId jot_node_apart(jot_Ctx *ctx, NodeId id, const NodeId *to);
  * it makes them of the graph between these, whatever that is. */
 JOT_FN bool jot_custom_build(jot_Ctx *ctx, const char *op, int nx, int ny, const NodeId *id,
                              jot_CustomGradFn *grad, void *user, bool part, jot_Var *out);
+/* A CUSTOM node again, of what stands for its inputs (per position of the last walk), of their
+ * shapes. 0: the error is set, or no memory. */
+JOT_FN NodeId jot_custom_again(jot_Ctx *ctx, NodeId id, const NodeId *to);
 /* ops/transform/checkpoint.c: the callback of a checkpoint; user: how many of x are kept. */
 JOT_FN bool jot_checkpoint_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx);
 /* Behind what `out` has, the nodes that a CUSTOM node of its computes again, inputs first. */

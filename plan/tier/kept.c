@@ -5,11 +5,11 @@
  *                                              '---no----> built, scheduled, printed
  *
  * The key is that of plan/known.c, with expressions spelt out, which are numbers of the context's
- * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so
- * which file is looked into need not be exact: a plan has one, under a hash of its nodes, and finds
- * in it what it has in common with the plan that wrote it. What a text depends on beside its group
- * is the file's own key: the machine as prices see it, the configuration, and the library's own
- * code (Backend.kept).
+ * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so which file is
+ * looked into need not be exact: a plan has one, under a hash of its nodes, and finds in it what it
+ * has in common with the plan that wrote it. What a text depends on beside its group is the file's
+ * own key: the machine as prices see it, the configuration, and the library's own code
+ * (Backend.kept).
  *
  * A text counts only where its function is on disk, too; else the group is built as ever. The file
  * is written when the plan's kernels are worth compiling: what runs once leaves nothing. Schedules

@@ -1,0 +1,225 @@
+/* nn/linalg.h - kernels of nn/linalg.c in user code: a triangle's factor and inverse, a general
+ * inverse, a solve of few right sides. Each text is compiled three times over: for the host's
+ * compilers, for a device, and here, for the interpreter.
+ *
+ * Read before: nn/sort.c (how a kernel is written). After: nn/linalg.c. */
+#ifndef JOT_NN_LINALG_H
+#define JOT_NN_LINALG_H
+#include "core.h"
+
+/* Matrices lo .. hi of a (count, n, n). factor: w = M below and D on the diagonal of a = M D M', M
+ * with ones on its diagonal; above is what is left over. x: the inverse of the lower triangle of w,
+ * whose diagonal is unit (counts as ones) or not. */
+#define LINALG_TRIANGLE(GLOBAL, ELEM) \
+    for (jot_i64 at = lo; at < hi; at++) { \
+        const jot_i64 n = a_1; \
+        GLOBAL const ELEM *from = a + at * n * n; \
+        GLOBAL ELEM *t = w + at * n * n; \
+        GLOBAL ELEM *to = x + at * n * n; \
+        jot_simd for (jot_i64 i = 0; i < n * n; i++) \
+            t[i] = from[i]; \
+        for (jot_i64 j = 0; factor != 0 && j < n; j++) { \
+            const ELEM over = (ELEM)1 / t[j * n + j]; \
+            for (jot_i64 i = j + 1; i < n; i++) { \
+                t[j * n + i] = t[i * n + j]; \
+                t[i * n + j] *= over; \
+            } \
+            for (jot_i64 i = j + 1; i < n; i++) { \
+                const ELEM f = t[i * n + j]; \
+                jot_simd for (jot_i64 k = j + 1; k < i + 1; k++) \
+                    t[i * n + k] -= f * t[j * n + k]; \
+            } \
+        } \
+        for (jot_i64 i = 0; i < n; i++) { \
+            const ELEM over = unit != 0 ? (ELEM)1 : (ELEM)1 / t[i * n + i]; \
+            jot_simd for (jot_i64 c = 0; c < n; c++) \
+                to[i * n + c] = (ELEM)(c == i); \
+            for (jot_i64 k = 0; k < i; k++) { \
+                const ELEM f = t[i * n + k]; \
+                jot_simd for (jot_i64 c = 0; c < k + 1; c++) \
+                    to[i * n + c] -= f * to[k * n + c]; \
+            } \
+            jot_simd for (jot_i64 c = 0; c < i + 1; c++) \
+                to[i * n + c] *= over; \
+        } \
+    }
+
+/* By Gauss and Jordan, the largest element of each column first. x: a's inverse; pivots (count, n):
+ * their product is the determinant. w is room. */
+#define LINALG_GENERAL(GLOBAL, ELEM) \
+    for (jot_i64 at = lo; at < hi; at++) { \
+        const jot_i64 n = a_1; \
+        GLOBAL const ELEM *from = a + at * n * n; \
+        GLOBAL ELEM *t = w + at * n * n; \
+        GLOBAL ELEM *to = x + at * n * n; \
+        ELEM sign = 1; \
+        for (jot_i64 i = 0; i < n * n; i++) { \
+            t[i] = from[i]; \
+            to[i] = (ELEM)(i / n == i % n); \
+        } \
+        for (jot_i64 j = 0; j < n; j++) { \
+            jot_i64 most = j; \
+            ELEM largest = t[j * n + j] < 0 ? -t[j * n + j] : t[j * n + j]; \
+            for (jot_i64 i = j + 1; i < n; i++) { \
+                const ELEM v = t[i * n + j] < 0 ? -t[i * n + j] : t[i * n + j]; \
+                if (v > largest) { \
+                    largest = v; \
+                    most = i; \
+                } \
+            } \
+            if (most != j) \
+                jot_simd for (jot_i64 c = 0; c < n; c++) { \
+                    const ELEM u = t[j * n + c]; \
+                    const ELEM v = to[j * n + c]; \
+                    t[j * n + c] = t[most * n + c]; \
+                    to[j * n + c] = to[most * n + c]; \
+                    t[most * n + c] = u; \
+                    to[most * n + c] = v; \
+                } \
+            sign = most != j ? -sign : sign; \
+            const ELEM pivot = t[j * n + j]; \
+            const ELEM over = (ELEM)1 / pivot; \
+            pivots[at * n + j] = j + 1 == n ? sign * pivot : pivot; \
+            jot_simd for (jot_i64 c = 0; c < n; c++) { \
+                t[j * n + c] *= over; \
+                to[j * n + c] *= over; \
+            } \
+            for (jot_i64 i = 0; i < n; i++) { \
+                const ELEM f = t[i * n + j]; \
+                if (i != j) \
+                    jot_simd for (jot_i64 c = 0; c < n; c++) { \
+                        t[i * n + c] -= f * t[j * n + c]; \
+                        to[i * n + c] -= f * to[j * n + c]; \
+                    } \
+            } \
+        } \
+    }
+
+/* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n): row
+ * i of t times what is solved, or what is solved times row i. */
+#define LINALG_FEW(GLOBAL, ELEM) \
+    for (jot_i64 at = lo; at < hi; at++) { \
+        const jot_i64 n = a_1; \
+        const jot_i64 m = b_1; \
+        GLOBAL ELEM *to = x + at * m * n; \
+        jot_simd for (jot_i64 i = 0; i < m * n; i++) \
+            to[i] = b[at * m * n + i]; \
+        for (jot_i64 step = 0; step < n; step++) { \
+            const jot_i64 i = (lower != 0) != (turned != 0) ? step : n - 1 - step; \
+            const jot_i64 first = lower != 0 ? 0 : i + 1; \
+            const jot_i64 many = lower != 0 ? i : n - 1 - i; \
+            const jot_i64 whole = turned != 0 ? 0 : many / 16 * 16; \
+            GLOBAL const ELEM *row = a + (at * n + i) * n; \
+            for (jot_i64 r = 0; r < m; r++) { \
+                GLOBAL ELEM *y = to + r * n; \
+                ELEM sum[16]; \
+                jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                    sum[l] = 0; \
+                for (jot_i64 k = first; k < first + whole; k += 16) \
+                    jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                        sum[l] += row[k + l] * y[k + l]; \
+                for (jot_i64 l = 0; turned == 0 && l < many - whole; l++) \
+                    sum[l] += row[first + whole + l] * y[first + whole + l]; \
+                jot_simd for (jot_i64 l = 0; l < 8; l++) \
+                    sum[l] += sum[l + 8]; \
+                jot_simd for (jot_i64 l = 0; l < 4; l++) \
+                    sum[l] += sum[l + 4]; \
+                y[i] -= sum[0] + sum[1] + (sum[2] + sum[3]); \
+                y[i] = unit != 0 ? y[i] : y[i] / row[i]; \
+                const ELEM f = y[i]; \
+                if (turned != 0) \
+                    jot_simd for (jot_i64 k = first; k < first + many; k++) \
+                        y[k] -= f * row[k]; \
+            } \
+        } \
+    }
+#define LINALG_TEXT(...) LINALG_TEXT_(__VA_ARGS__)
+#define LINALG_TEXT_(...) #__VA_ARGS__
+
+#define jot_simd
+#define LINALG_WORDS(ELEM) \
+    typedef int64_t jot_i64; \
+    const ELEM *a = buf[0]; \
+    ELEM *x = buf[2]; \
+    const jot_i64 lo = 0, hi = (jot_i64)scalars[2].f, a_1 = (jot_i64)scalars[3].f; \
+    (void)user, (void)nbuf;
+
+#define LINALG_HOST(NAME, ELEM) \
+static void \
+linalg_triangle_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
+{ \
+    LINALG_WORDS(ELEM) \
+    ELEM *w = buf[1]; \
+    const double factor = scalars[0].f, unit = scalars[1].f; \
+    LINALG_TRIANGLE(, ELEM) \
+} \
+static void \
+linalg_general_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
+{ \
+    LINALG_WORDS(ELEM) \
+    ELEM *w = buf[1], *pivots = buf[3]; \
+    LINALG_GENERAL(, ELEM) \
+} \
+static void \
+linalg_few_##NAME(void *user, int nbuf, void *const *buf, const jot_Scalar *scalars) \
+{ \
+    LINALG_WORDS(ELEM) \
+    const ELEM *b = buf[1]; \
+    const double lower = scalars[0].f, unit = scalars[1].f, turned = scalars[4].f; \
+    const jot_i64 b_1 = (jot_i64)scalars[5].f; \
+    LINALG_FEW(, ELEM) \
+}
+LINALG_HOST(f32, float)
+LINALG_HOST(f64, double)
+#undef jot_simd
+
+typedef struct { const char *text, *opencl; jot_HostFn *host; } LinalgKernel;
+typedef enum { LINALG_IS_TRIANGLE, LINALG_IS_GENERAL, LINALG_IS_FEW, LINALG_KINDS } LinalgKind;
+
+#define LINALG_KERNEL(CODE, ELEM, HOST) \
+    {LINALG_TEXT(CODE(, ELEM)), LINALG_TEXT(CODE(__global, ELEM)), HOST}
+static const LinalgKernel linalg_kernels[LINALG_KINDS][2] = {
+    {LINALG_KERNEL(LINALG_TRIANGLE, float, linalg_triangle_f32),
+     LINALG_KERNEL(LINALG_TRIANGLE, double, linalg_triangle_f64)},
+    {LINALG_KERNEL(LINALG_GENERAL, float, linalg_general_f32),
+     LINALG_KERNEL(LINALG_GENERAL, double, linalg_general_f64)},
+    {LINALG_KERNEL(LINALG_FEW, float, linalg_few_f32),
+     LINALG_KERNEL(LINALG_FEW, double, linalg_few_f64)}
+};
+
+/* Of what all kernels have. */
+static jot_Code
+linalg_code_of(LinalgKind kind, jot_Var a, const char *name)
+{
+    const LinalgKernel *k = &linalg_kernels[kind][jot_dtype(a) == JOT_F64];
+    jot_Code code = {.name = name, .parallel = "a_0", .source = k->text, .host = k->host};
+    code.opencl.source = k->opencl;
+    code.cuda.source = k->text;
+    return code;
+}
+
+/* Of the numbers of a (count, n, n). out: w and x, which are as large, and pivots if general. */
+static bool
+linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
+{
+    static const char *const in_names[] = {"a"};
+    jot_Var in = jot_stop_grad(a);
+    int64_t count = jot_extent(a, 0), n = jot_extent(a, 1);
+    jot_CodeScalar scalars[4] = {{"factor", factor}, {"unit", unit}, {"count", (double)count},
+                                 {"n", (double)n}};
+    jot_CodeOut outs[3] = {{.name = "w", .like = "a"}, {.name = "x", .like = "a"},
+                           {.name = "pivots", .dtype = jot_dtype(a), .shape = JOT_SHAPE(count, n)}};
+    jot_Code code = linalg_code_of(general ? LINALG_IS_GENERAL : LINALG_IS_TRIANGLE, a,
+                                   general ? "inverse" : factor ? "cholesky"
+                                                                : "triangular inverse");
+    code.inputs = 1;
+    code.in = &in;
+    code.in_names = in_names;
+    code.outputs = general ? 3 : 2;
+    code.out = outs;
+    code.scalars = 4;
+    code.scalar = scalars;
+    return jot_code(a.ctx, &code, out);
+}
+
+#endif
