@@ -40,7 +40,8 @@ texts_bytes(const Text *t)
 }
 
 JOT_FN bool
-jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out, size_t *at)
+jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out,
+            size_t *at)
 {
     CcState *cc = backend->state;
     Text all = {0};
