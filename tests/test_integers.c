@@ -5,6 +5,8 @@
  * kernel is narrow, and which instruction it names. Bytes that lie apart, in rows that end within a
  * vector.
  *
+ * Use: test_integers [--all]: of each pair both, on narrower machines, too.
+ *
  * Guards: ccode/rewrite/narrow.c, ccode/contract/words.c, ccode/emit/vector.c,
  * ccode/emit/dialect_vector.c, fuse/move.c. */
 #include "core.h"
@@ -340,15 +342,17 @@ test_strided(const char *backend)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
+    bool turns = argc < 2 || strcmp(argv[1], "--all");
+
     test_values("interp", "native", "default", false);
     test_values("tcc", "native", "default", false);
     test_values("cc", "native", "default", false);
-    test_values("cc", "avx2", "default", true);
-    test_values("cc", "sse", "default", true);
+    test_values("cc", "avx2", "default", turns);
+    test_values("cc", "sse", "default", turns);
     test_values("cc", "native", "random:5", false);
-    test_values("cc", "random:7", "default", true);
+    test_values("cc", "random:7", "default", turns);
     test_narrow();
     test_words();
     test_masked("tcc");
