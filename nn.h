@@ -188,7 +188,7 @@ JOT_API jot_Var jot_cross_entropy_soft_loss(jot_Var x, jot_Var target,
 
 /* Of sequences: x (t, n, c) are log-probabilities, labels (n, s) without blanks between them; row k
  * has lengths[k] labels and times[k] moments (integers, at least 1). A loss is infinite where there
- * are too few moments; a mean is one of losses over lengths. Unrolled: some kernels a moment. */
+ * are too few moments; a mean is one of losses over lengths. A moment is a trip of a loop. */
 JOT_API jot_Var jot_ctc_loss(jot_Var x, jot_Var labels, jot_Var times, jot_Var lengths,
                              int64_t blank, jot_Reduction reduction);
 

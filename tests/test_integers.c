@@ -2,11 +2,15 @@
  * them, in 32 bits or in 64: matmul, conv2d, einsum and products written out, of every pair of
  * dtypes, drawn shapes, orders and strides, the extremes of each dtype among the numbers, with this
  * machine's vectors and with fewer. Equal to sums in whole numbers, to the bit; where the sum of a
- * kernel is narrow, and which instruction it names.
+ * kernel is narrow, and which instruction it names. Bytes that lie apart, in rows that end within a
+ * vector.
+ *
+ * Use: test_integers [--all]: of each pair both, on narrower machines, too.
  *
  * Guards: ccode/rewrite/narrow.c, ccode/contract/words.c, ccode/emit/vector.c,
  * ccode/emit/dialect_vector.c, fuse/move.c. */
 #include "core.h"
+#include "nn.h"
 #include "expr.h"
 #include "backends/host/host.h"
 #include "tests/test.h"
@@ -304,19 +308,56 @@ test_masked(const char *backend)
     jot_close(c[1]);
 }
 
-int
-main(void)
+/* Every second byte and every third one, of rows whose rest reaches from one vector into the next;
+ * bytes of two rows by turns, likewise. */
+static void
+test_strided(const char *backend)
 {
+    static uint8_t bytes[3 * 160];
+    jot_Ctx *c[2] = {jot_open(&(jot_Config){.backend = "interp"}),
+                     jot_open(&(jot_Config){.backend = backend, .cache_dir = ""})};
+
+    for (int i = 0; i < (int)sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * 37 + 11);
+    if (jot_error(c[1]))
+        SKIP("%s: %s", backend, jot_message(c[1]));
+    for (int k = 0; k < 6 && !jot_error(c[1]); k++) {
+        uint8_t got[2][2 * 160];
+        const int64_t n = k / 2 == 0 ? 40 : k / 2 == 1 ? 64 : 101, step = 2 + k % 2;
+
+        for (int way = 0; way < 2; way++) {
+            jot_Var x = jot_array(c[way], JOT_U8, JOT_SHAPE(n, step), bytes);
+            jot_Var a = jot_select(x, 1, 0), b = jot_select(x, 1, 1);
+            jot_Var y = jot_sub(a, b);
+
+            jot_run(c[way], JOT_VARS(y));
+            y = jot_stack(JOT_VARS(y, jot_add(a, b)), 1);
+            CHECK(jot_copy(y, got[way], (size_t)n * 2), "%s", jot_message(c[way]));
+        }
+        CHECK(!memcmp(got[0], got[1], (size_t)n * 2), "%s, step %d of %d bytes", backend, (int)step,
+              (int)n);
+    }
+    jot_close(c[0]);
+    jot_close(c[1]);
+}
+
+int
+main(int argc, char **argv)
+{
+    bool turns = argc < 2 || strcmp(argv[1], "--all");
+
     test_values("interp", "native", "default", false);
     test_values("tcc", "native", "default", false);
     test_values("cc", "native", "default", false);
-    test_values("cc", "avx2", "default", true);
-    test_values("cc", "sse", "default", true);
+    test_values("cc", "avx2", "default", turns);
+    test_values("cc", "sse", "default", turns);
     test_values("cc", "native", "random:5", false);
-    test_values("cc", "random:7", "default", true);
+    test_values("cc", "random:7", "default", turns);
     test_narrow();
     test_words();
     test_masked("tcc");
     test_masked("cc");
+    test_strided("tcc");
+    test_strided("cc");
     return DONE();
 }

@@ -391,6 +391,13 @@ static const MaskName mask_names[] = {
     MASK_SMALL(8, 64, "qi512"), MASK_SMALL(8, 32, "qi256"), MASK_SMALL(8, 16, "qi128"),
 };
 
+/* Bits of the first n of 8, 16, 32 and 64 lanes, or of all of them: n is their number where a part
+ * of several vectors ends in a later one. */
+static const char *const mask_first[] = {
+    "(unsigned char)((1u << n) - 1)", "(unsigned short)((1u << n) - 1)",
+    "(unsigned)((1ull << n) - 1)", "", "n > 63 ? ~0ull : (1ull << n) - 1",
+};
+
 static const MaskName *
 mask_find(const VectorName *v)
 {
@@ -414,8 +421,7 @@ put_mask_bits(Text *out, const VectorName *v, bool first)
     static const char letters[] = "bwdq";
     int lanes = v->lanes, letter = v->bits == 8 ? 0 : v->bits == 16 ? 1 : v->bits == 32 ? 2 : 3;
     if (mask_is_bits(v) && first)
-        jot_text_f(out, "(%s)((1u%s << n) - 1)", lanes > 32 ? "jot_u64" : lanes == 32 ? "unsigned"
-                   : lanes == 16 ? "unsigned short" : "unsigned char", lanes > 16 ? "ll" : "");
+        jot_text_f(out, "%s", mask_first[lanes / 16]);
     else if (mask_is_bits(v))
         jot_text_f(out, "__builtin_ia32_cvt%c2mask%d((lane)m)", letters[letter], v->bits * lanes);
     else if (first) {
@@ -578,6 +584,8 @@ jot_emit_prelude_hash(void)
         hash = jot_hash(hash, dot_names[i].op, jot_str_len(dot_names[i].op));
     for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
         hash = jot_hash(hash, mask_names[i].load, jot_str_len(mask_names[i].load));
+    for (size_t i = 0; i < sizeof mask_first / sizeof mask_first[0]; i++)
+        hash = jot_hash(hash, mask_first[i], jot_str_len(mask_first[i]));
     for (size_t i = 0; i < sizeof gather_names / sizeof gather_names[0]; i++)
         hash = jot_hash(hash, gather_names[i].mask, jot_str_len(gather_names[i].mask));
     return jot_prelude_vector_hash(jot_vector_hash(hash));

@@ -402,7 +402,8 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
     l->lanes = vector / widest;
     if (p->divided && l->steps >= 0 && l->from % l->lanes == 0) {
         p->aligned = l->lanes;
-        (void)mark_indexed(p, n);
+        if (!mark_indexed(p, n)) /* a store at one place for all lanes */
+            return false;
     }
     l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
     l->parts = p->masks && narrowest >= p->masks && l->lanes * narrowest >= LOOP_LEAST;
