@@ -64,6 +64,7 @@ cc_close(Backend *backend, jot_Ctx *ctx)
         return;
     jot_mem_free(&ctx->mem, cc->cc, cc->cc_nbytes);
     jot_text_free(&cc->key);
+    jot_text_free(&cc->self);
     jot_cache_close(&cc->cache);
     pthread_mutex_destroy(&cc->own.lock);
     jot_mem_free(&ctx->mem, cc, sizeof *cc);

@@ -22,6 +22,7 @@ typedef struct {
     Cache cache;
     const char *march;     /* instead of -march=native; NULL: that */
     Text key;              /* what an object depends on besides its text; empty: not asked yet */
+    Text self;             /* the file of the library's own code; empty: not asked yet, not known */
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
     double seconds;        /* most for one text */
     bool swept;            /* what killed programs left was looked for */
@@ -54,7 +55,6 @@ JOT_FN bool jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size
 /* The compiler that was asked for by name; NULL: any. Find it, or one; false: *why says why. */
 JOT_FN const char *jot_cc_wanted(const jot_Ctx *ctx);
 JOT_FN bool jot_cc_find(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbytes);
-
 
 /* backends/cpu/texts.c: Backend.kept and keep. */
 JOT_FN bool jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Text *out,

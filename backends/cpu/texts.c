@@ -13,18 +13,28 @@
 #include "backends/cpu/cc.h"
 #ifndef JOT_NO_HOST
 
-/* False: nothing that is kept could be told from another build's, or the compiler was not asked for
- * its version yet. */
+/* The file as it is at the first plan: what takes its place later is not what runs. */
+static bool
+texts_self(jot_Ctx *ctx, CcState *cc)
+{
+    char self[1200];
+
+    cc->self.mem = &ctx->mem;
+    if (!cc->self.n && jot_library_self(self, sizeof self))
+        jot_text_f(&cc->self, "%s", self);
+    return cc->self.n < cc->self.cap;
+}
+
+/* False: the compiler was not asked for its version yet. */
 static bool
 texts_key(jot_Ctx *ctx, CcState *cc, const Text *plan, Text *key)
 {
-    char self[1200], why[CC_WHY];
+    char why[CC_WHY];
 
     key->mem = &ctx->mem;
-    if (!jot_library_self(self, sizeof self)
-        || (!cc->key.n && !jot_cc_identify(ctx, cc, false, why, sizeof why)))
+    if (!cc->key.n && !jot_cc_identify(ctx, cc, false, why, sizeof why))
         return false;
-    jot_text_f(key, "texts\n%s\n%s\n", cc->key.s, self);
+    jot_text_f(key, "texts\n%s\n%s\n", cc->key.s, cc->self.s);
     jot_text_put(key, plan->s, plan->n);
     return key->n < key->cap;
 }
@@ -47,7 +57,7 @@ jot_cc_kept(Backend *backend, jot_Ctx *ctx, const Text *key, const Text *of, Tex
     Text all = {0};
     Bytes entry, found;
 
-    if (cc->cache.fd < 0)
+    if (cc->cache.fd < 0 || !texts_self(ctx, cc))
         return false;
     if (texts_key(ctx, cc, key, &all)
         && jot_cache_find(&cc->cache, ctx, texts_bytes(&all), texts_bytes(of), &entry, &found)) {
