@@ -12,6 +12,7 @@
 #endif
 #include "backends/cpu/cc.h"
 #ifndef JOT_NO_HOST
+#include <string.h>
 
 /* The file as it is at the first plan: what takes its place later is not what runs. */
 static bool
@@ -21,8 +22,8 @@ texts_self(jot_Ctx *ctx, CcState *cc)
 
     cc->self.mem = &ctx->mem;
     if (!cc->self.n && jot_library_self(self, sizeof self))
-        jot_text_f(&cc->self, "%s", self);
-    return cc->self.n < cc->self.cap;
+        jot_text_put(&cc->self, self, strlen(self)); /* all or nothing */
+    return cc->self.n > 0;
 }
 
 /* False: the compiler was not asked for its version yet. */
@@ -36,7 +37,7 @@ texts_key(jot_Ctx *ctx, CcState *cc, const Text *plan, Text *key)
         return false;
     jot_text_f(key, "texts\n%s\n%s\n", cc->key.s, cc->self.s);
     jot_text_put(key, plan->s, plan->n);
-    return key->n < key->cap;
+    return !ctx->mem.failed; /* else a part of it */
 }
 
 static Bytes

@@ -429,7 +429,7 @@ jot_kept_write(jot_Ctx *ctx, Plan *plan, bool due)
     if (!due && (kept->runs < 2 || kept->runs & (kept->runs - 1)))
         return;
     kept_file(kept, &out);
-    if (out.n && out.n < out.cap && out.n <= KEPT_MOST)
+    if (out.n && !ctx->mem.failed && out.n <= KEPT_MOST)
         done = ctx->backend->keep(ctx->backend, ctx, &kept->key, &kept->plan, &out);
     jot_text_free(&out);
     if (done || kept->runs >= KEPT_RUNS)
