@@ -453,7 +453,8 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     switch (in->op) {
     case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_GE0: case C_EQ0: case C_INOT:
     case C_IAND: case C_IOR: case C_IMIN: case C_IMAX: case C_CLAMP:
-        jot_print_index(p, in, mode);
+        /* what is one for all lanes is so of the first, though it be made of what moves */
+        jot_print_index(p, in, p->loop && p->moves[n] == MOVES_NOT ? WHOLE : mode);
         break;
     case C_PHASE: jot_text_f(p->out, "phase"); break;
     case C_LO: jot_text_f(p->out, "lo"); break;
