@@ -1,9 +1,9 @@
 /* tests/test_kept.c - texts of kernels that are kept on disk: a process that finds them builds and
- * prints nothing, and computes the same bits; what is another's, of another configuration, damaged
- * or without its compiled function is not taken; graphs that differ only where the file's name does
- * not look are told apart by their words.
+ * prints nothing, and computes the same bits; what is another build's, of another configuration,
+ * damaged or without its compiled function is not taken; graphs that differ only where the file's
+ * name does not look are told apart by their keys.
  *
- * Guards: plan/tier/kept.c, backends/cpu/texts.c. */
+ * Guards: plan/tier/kept.c, backends/cpu/texts.c, backends/host/library.c (jot_library_self). */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -11,6 +11,7 @@
 #include "tests/test.h"
 #include <dirent.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { SIDE = 12, ELEMENTS = 8 * SIDE * SIDE, OUTS = 8 * 6 };
@@ -185,7 +186,7 @@ test_second(void)
 
 /* Conditions and what lies outside are not in the file's name: these share one. */
 static void
-test_words(void)
+test_keys(void)
 {
     static const How like[] = {{2, SIDE - 1, 0, NULL, NULL, NULL, false, false},
                                {1, SIDE - 2, 0, NULL, NULL, NULL, false, false},
@@ -248,6 +249,28 @@ test_damaged(void)
     same(&how, &first, "compiled again");
 }
 
+/* This program in a file of its own is another build, and so is what takes that file's place, also
+ * while the former runs on: each prints its own, and finds that again. */
+static void
+test_builds(const char *dir)
+{
+    static const char *const is[] = {"built", "known", "replaced", "built", "known"};
+    char copy[1000], child[1600];
+
+    snprintf(copy, sizeof copy, "cp /proc/%ld/exe %s/new && mv -f %s/new %s/other", (long)getpid(),
+             dir, dir, dir);
+    snprintf(child, sizeof child, "%s/other %s", dir, cache);
+    for (int k = 0; k < 5; k++) {
+        if (k == 0)
+            CHECK(!system(copy), "no copy");
+        if (k == 2)
+            snprintf(child, sizeof child, "%s/other %s '%s'", dir, cache, copy);
+        int code = system(child), want = strcmp(is[k], "known") ? 1 : 0;
+        CHECK(WIFEXITED(code) && WEXITSTATUS(code) == want, "%d, %s: %x", k, is[k], (unsigned)code);
+        snprintf(child, sizeof child, "%s/other %s", dir, cache);
+    }
+}
+
 /* Is there a compiler whose objects can be kept? */
 static bool
 have_cc(void)
@@ -260,11 +283,16 @@ have_cc(void)
     return have && !access("/proc/self/maps", R_OK);
 }
 
+/* CACHE [COMMAND]: 1 if something was built with this cache, once the command has run. */
 int
-main(void)
+main(int argc, char **argv)
 {
     char dir[] = "/tmp/jot-test-XXXXXX", command[400];
 
+    if (argc > 1) {
+        snprintf(cache, sizeof cache, "%s", argv[1]);
+        return argc > 2 && system(argv[2]) ? 2 : run(&plain).s.groups_built > 0;
+    }
     if (!have_cc()) {
         SKIP("no C compiler, or a system that does not tell what is loaded");
         return DONE();
@@ -273,9 +301,10 @@ main(void)
         return 1;
     snprintf(cache, sizeof cache, "%s/cache", dir);
     test_second();
-    test_words();
+    test_keys();
     test_configured();
     test_damaged();
+    test_builds(dir);
     snprintf(command, sizeof command, "rm -rf %s", dir);
     return system(command) ? 1 : DONE();
 }

@@ -25,6 +25,7 @@ open_on(const char *backend, const char *layout, Heap *heap, char *log)
         memset(heap, 0, sizeof *heap);
         config.hooks.realloc = heap_realloc;
         config.hooks.ud = heap;
+        config.give_back = 1; /* no block is used a second time, unseen by the hook */
     }
     if (log) {
         log[0] = 0;

@@ -166,6 +166,26 @@ shapes(void)
     jot_close(c);
 }
 
+/* What depends on an input is not evaluated while a graph is built: this one cannot be. */
+static void
+waits(void)
+{
+    int k = find("qdq_given");
+    jot_Config config = {.backend = "interp", .cache_dir = "", .check = 1};
+    jot_Ctx *c = jot_open(&config);
+    jot_Onnx *m = parse(c, k);
+    const int64_t beyond = 3;
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3, 16), ref_onnx[k].x[0].p), y;
+    jot_Var table = jot_array(c, JOT_F32, JOT_SHAPE(3, 4), ref_onnx[k].x[1].p);
+    jot_Var rows = jot_add(jot_arange(c, JOT_I64, 0, 1, 3),
+                           jot_array(c, JOT_I64, JOT_SHAPE(1), &beyond));
+
+    CHECK(jot_onnx_build(m, JOT_VARS(x, jot_take(table, rows, 0)), &y), "%s", jot_message(c));
+    CHECK(!jot_data(y) && jot_error(c) == JOT_ERANGE, "%s", jot_message(c));
+    jot_onnx_free(m);
+    jot_close(c);
+}
+
 /* Shapes that depend on an input's elements: wanted, or fixed. */
 static void
 fixed(void)
@@ -332,6 +352,7 @@ main(int argc, char **argv)
     run_case(find("lstm"), "cpu");
     lists();
     shapes();
+    waits();
     fixed();
     trained();
     files();

@@ -453,7 +453,7 @@ jot_print_body(Printer *p, uint32_t n, LaneMode mode)
     switch (in->op) {
     case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_GE0: case C_EQ0: case C_INOT:
     case C_IAND: case C_IOR: case C_IMIN: case C_IMAX: case C_CLAMP:
-        /* what is one for all lanes is so of the first, though it be made of what moves */
+        /* what stays may be made of what moves: i/64 of 16 lanes (ccode/emit/loop.c) */
         jot_print_index(p, in, p->loop && p->moves[n] == MOVES_NOT ? WHOLE : mode);
         break;
     case C_PHASE: jot_text_f(p->out, "phase"); break;

@@ -126,12 +126,12 @@ link_into(Code *code, uint32_t block, uint32_t n)
 JOT_FN bool
 jot_code_args(Code *code, Inst *in, const uint32_t *arg, int narg, const int64_t *coef)
 {
+    if (!jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
+        (coef && !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg)))
+        return false; /* it may be one of the code's: it stays as it is */
     in->arg = code->args.n;
     in->coef = code->coefs.n;
     in->narg = (uint16_t)narg;
-    if (!jot_vec_reserve(code->mem, code->args, (uint32_t)narg) ||
-        (coef && !jot_vec_reserve(code->mem, code->coefs, (uint32_t)narg)))
-        return false;
     for (int i = 0; i < narg; i++) {
         *(uint32_t *)jot_vec_push(code->mem, code->args) = arg[i];
         if (coef)

@@ -47,8 +47,9 @@ onnx_op_mod(OnnxCall *c)
     return onnx_put(c, 0, onnx_like(y, c->x[0]));
 }
 
-/* The base's dtype; a float exponent of an integer base in floats. Squares, cubes and roots that
- * are known to be such are products and roots, as in ONNX Runtime and PyTorch. */
+/* The base's dtype; a float exponent of an integer base in floats. Squares and cubes that are known
+ * to be such are products, as in ONNX Runtime and PyTorch. (A root is not: of -0 and -inf, pow's
+ * are 0 and inf.) */
 bool
 onnx_op_pow(OnnxCall *c)
 {
@@ -57,8 +58,6 @@ onnx_op_pow(OnnxCall *c)
                         ? onnx_read_f64(c, 1) : NULL;
     if (power && (*power == 2 || *power == 3))
         return onnx_put(c, 0, *power == 2 ? jot_square(a) : jot_mul(jot_square(a), a));
-    if (power && *power == 0.5)
-        return onnx_put(c, 0, jot_sqrt(a));
     if (!onnx_float(jot_dtype(b)) && onnx_float(jot_dtype(a)))
         b = onnx_like(b, a);
     return onnx_put(c, 0, onnx_like(jot_pow(a, b), a));

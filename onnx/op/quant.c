@@ -253,7 +253,9 @@ high_bytes(OnnxCall *c, int k)
                                                              : shifted(c->x[k], 128, JOT_U8);
 }
 
-/* Sums of so many terms, less what the zeros make, stay within the dtype. */
+/* Sums of so many terms, less what the zeros make, stay within the dtype: they are less than 2^30,
+ * and so may be a bias. */
+enum { QUANT_BIAS = 1 << 30 };
 static jot_DType
 sum_dtype(int64_t terms)
 {
@@ -429,12 +431,14 @@ both_scales(OnnxCall *q, int axis, int rank)
     return jot_nelem(s) == 1 ? jot_reshape(s, JOT_SHAPE()) : onnx_along(s, axis, rank);
 }
 
-/* Operand 2 before it was dequantised, if that was by sx sw: i32 that may be added to the sums. */
+/* Operand 2 before it was dequantised, if that was by sx sw: i32 that may be added to the sums,
+ * which have a bit to spare (sum_dtype). */
 static jot_Var
 bias_of_sums(OnnxCall *c, OnnxCall *q)
 {
     OnnxValue **in = onnx_given(c, 2) ? c->in[2]->quantised : NULL;
     OnnxCall own = *q;
+    jot_Ints v;
 
     if (!in || !in[0] || c->in[2]->deps || !onnx_known(q, 1) || onnx_value_nelem(in[0]) < 1)
         return jot_none();
@@ -443,16 +447,18 @@ bias_of_sums(OnnxCall *c, OnnxCall *q)
     int64_t n = onnx_value_nelem(in[0]), ns = onnx_value_nelem(in[1]), nw = jot_nelem(q->x[4]);
     const double *s = onnx_read_f64(&own, 1), *sx = onnx_read_f64(q, 1), *sw = onnx_read_f64(q, 4);
     bool same = s && sx && sw && (ns == 1 || ns == n) && (nw == 1 || nw == n) && is_all(&own, 2, 0);
+    same = same && onnx_read(&own, 0, &v);
     for (int64_t i = 0; same && i < n; i++) {
         double want = sx[0] * sw[nw > 1 ? i : 0];
-        same = fabs(s[ns > 1 ? i : 0] - want) <= 1e-6 * fabs(want);
+        same = fabs(s[ns > 1 ? i : 0] - want) <= 1e-6 * fabs(want)
+            && v.v[i] >= -QUANT_BIAS && v.v[i] <= QUANT_BIAS;
     }
     jot_Var bias = same ? onnx_on(c->b, in[0], c->ctx) : jot_none();
     return jot_ok(bias) && jot_dtype(bias) == JOT_I32 && jot_rank(bias) == 1 ? bias : jot_none();
 }
 
-/* The product's value, which remembers what it is of: sums, with their bias or without it, times
- * the scales along dimension `axis`. */
+/* The product's value, which remembers what it is of, where all but the sums is known: these, with
+ * their bias or without it, times the scales along dimension `axis`. */
 static jot_Var
 scaled(OnnxCall *c, OnnxCall *q, jot_Var sums, jot_Var bias, int axis)
 {
@@ -464,7 +470,7 @@ scaled(OnnxCall *c, OnnxCall *q, jot_Var sums, jot_Var bias, int axis)
         y = jot_add(y, of[2]);
     }
     c->value[0] = jot_ok(y) ? onnx_value_of(c->b, y, c->deps) : NULL;
-    if (c->value[0])
+    if (c->value[0] && onnx_known(q, 1) && onnx_known(c, 2))
         memcpy(c->value[0]->product, of, sizeof of);
     return y;
 }

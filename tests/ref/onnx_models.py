@@ -208,6 +208,20 @@ for w, s in (('wa', 's0'), ('wb', 's2'), ('wc', 's3'), ('wd', 's2')):
     have |= {w + 'bs': have[s] * have[w + 's'], w + 'b': rng.integers(-3000, 3000, len(have[w])).astype(np.int32)}
 case('qdq_net', net, {'x': rng.standard_normal((1, 3, 16, 16)).astype(np.float32)}, ('me',), weights=have)
 
+# ... whose bias is too large for the sums; whose bias is an input
+far = np.array([2 ** 31 - 1, -2 ** 31, 2 ** 30, 5], np.int32)
+have = {**scaled('wa', (4, 4, 3, 3)), 's0': np.float32(1 / 32), 'z0': np.int8(-3), 's1': np.float32(1 / 8), 'z1': np.int8(5)}
+have |= {'wab': far, 'wabs': have['s0'] * have['was']}
+case('qdq_far', quantised('x', 's0', 'z0') + conv('xe', 's0', 'wa', 'y'), {'x': rng.standard_normal((1, 4, 5, 5)).astype(np.float32)}, weights=have)
+have |= scaled('wb', (4, 16)) | {'wbb': far, 'wbbs': have['s0'] * np.float32(1 / 256), 'wbs': np.float32(1 / 256)}
+full = [n('DequantizeLinear', 'wb,wbs', 'wbd'), n('DequantizeLinear', 'wbb,wbbs', 'wbbd')]
+case('qdq_far_gemm', quantised('x', 's0', 'z0') + full + [n('Gemm', 'xe,wbd,wbbd', transB=1)],
+     {'x': rng.standard_normal((3, 16)).astype(np.float32)}, weights=have)
+case('qdq_given', quantised('x', 's0', 'z0') + full[:1] + [n('Gemm', 'xe,wbd,c', transB=1)] + quantised('y', 's1', 'z1'),
+     {'x': rng.standard_normal((3, 16)).astype(np.float32), 'c': rng.standard_normal((3, 4)).astype(np.float32)}, ('ye',), weights=have)
+
+case('pow_root', n('Pow', 'x,k'), {'x': np.array([-np.inf, -0.0, 0, 4, np.inf], np.float32)}, weights={'k': np.float32(0.5)})
+
 print('/* onnx_models.h - small models in ONNX\'s format. Written by tests/ref/onnx_models.py. */')
 print('#ifndef REF_ONNX_MODELS_H\n#define REF_ONNX_MODELS_H\n#include <stdint.h>\n')
 print('\n'.join(lines))
