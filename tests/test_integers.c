@@ -2,8 +2,8 @@
  * them, in 32 bits or in 64: matmul, conv2d, einsum and products written out, of every pair of
  * dtypes, drawn shapes, orders and strides, the extremes of each dtype among the numbers, with this
  * machine's vectors and with fewer. Equal to sums in whole numbers, to the bit; where the sum of a
- * kernel is narrow, and which instruction it names. Bytes that lie apart, in rows that end within a
- * vector.
+ * kernel is narrow, and which instruction it names. Bytes that lie apart, or are one for all lanes,
+ * in rows that end within a vector.
  *
  * Use: test_integers [--all]: of each pair both, on narrower machines, too.
  *
@@ -341,6 +341,41 @@ test_strided(const char *backend)
     jot_close(c[1]);
 }
 
+/* Truth values and bytes at i / 16 and i % 16: one for all lanes, and beside each other, but for a
+ * part of a vector. */
+static void
+test_divided(const char *backend)
+{
+    static uint8_t bytes[7 * 37];
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = backend, .cache_dir = ""});
+
+    for (int i = 0; i < (int)sizeof bytes; i++)
+        bytes[i] = i % 3 == 0;
+    if (jot_error(c))
+        SKIP("%s: %s", backend, jot_message(c));
+    for (int k = 0; k < 6 && !jot_error(c); k++) {
+        static const jot_DType dtypes[] = {JOT_BOOL, JOT_U8, JOT_I32};
+        const int64_t n = k % 2 ? 37 : 20;
+        int32_t got[sizeof bytes];
+        int wrong = 0;
+
+        jot_Var x = jot_cast(jot_array(c, JOT_BOOL, JOT_SHAPE(7, n), bytes), dtypes[k / 2]);
+        jot_Var one = jot_reindex(x, jot_shape(x), JOT_INDEX("i0", "i1/16"));
+        jot_Var y = jot_where(jot_gt(one, x), x, one);
+        y = jot_ne(y, jot_reindex(x, jot_shape(x), JOT_INDEX("i0", "i1%16")));
+        CHECK(jot_copy(jot_cast(y, JOT_I32), got, 7 * (size_t)n * sizeof *got), "%s",
+              jot_message(c));
+        for (int i = 0; i < 7 * n; i++) {
+            const uint8_t *row = bytes + i / n * n;
+            int at = (int)(i % n);
+
+            wrong += got[i] != ((row[at / 16] & row[at]) != row[at % 16]);
+        }
+        CHECK(!wrong, "%s, divided %d: %d wrong", backend, k, wrong);
+    }
+    jot_close(c);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -359,5 +394,7 @@ main(int argc, char **argv)
     test_masked("cc");
     test_strided("tcc");
     test_strided("cc");
+    test_divided("tcc");
+    test_divided("cc");
     return DONE();
 }

@@ -391,9 +391,8 @@ static const MaskName mask_names[] = {
     MASK_SMALL(8, 64, "qi512"), MASK_SMALL(8, 32, "qi256"), MASK_SMALL(8, 16, "qi128"),
 };
 
-/* Bits of the first n of 8, 16, 32 and 64 lanes, or of all of them: n is their number where a part
- * of several vectors ends in a later one. */
-static const char *const mask_first[] = {
+/* Bits of the first n of 8, 16, 32 and 64 lanes, or (of a part that ends in the next) of all. */
+static const char mask_first[][40] = {
     "(unsigned char)((1u << n) - 1)", "(unsigned short)((1u << n) - 1)",
     "(unsigned)((1ull << n) - 1)", "", "n > 63 ? ~0ull : (1ull << n) - 1",
 };
@@ -418,15 +417,14 @@ mask_is_bits(const VectorName *v)
 static void
 put_mask_bits(Text *out, const VectorName *v, bool first)
 {
-    static const char letters[] = "bwdq";
-    int lanes = v->lanes, letter = v->bits == 8 ? 0 : v->bits == 16 ? 1 : v->bits == 32 ? 2 : 3;
+    int letter = v->bits == 8 ? 'b' : v->bits == 16 ? 'w' : v->bits == 32 ? 'd' : 'q';
     if (mask_is_bits(v) && first)
-        jot_text_f(out, "%s", mask_first[lanes / 16]);
+        jot_text_f(out, "%s", mask_first[v->lanes / 16]);
     else if (mask_is_bits(v))
-        jot_text_f(out, "__builtin_ia32_cvt%c2mask%d((lane)m)", letters[letter], v->bits * lanes);
+        jot_text_f(out, "__builtin_ia32_cvt%c2mask%d((lane)m)", letter, v->bits * v->lanes);
     else if (first) {
         jot_text_f(out, "(lane){0");
-        for (int i = 1; i < lanes; i++)
+        for (int i = 1; i < v->lanes; i++)
             jot_text_f(out, ", %d", i);
         jot_text_f(out, "} < n");
     } else
@@ -454,11 +452,10 @@ jot_vector_mask_text(Text *out, const VectorName *v, char what)
         jot_text_f(out, "    return (jot_%.*s)__builtin_ia32_", (int)v->n, v->name);
     else
         jot_text_f(out, "    __builtin_ia32_");
-    for (; *call; call++)
-        if (call[0] == '%') {
+    for (; *call; call += *call == '%' ? 2 : 1)
+        if (*call == '%')
             put_mask_bits(out, v, what == 'P' || what == 'Q');
-            call++;
-        } else
+        else
             jot_text_put(out, call, 1);
     jot_text_f(out, ";\n#else\n");
     return true;
@@ -584,8 +581,7 @@ jot_emit_prelude_hash(void)
         hash = jot_hash(hash, dot_names[i].op, jot_str_len(dot_names[i].op));
     for (size_t i = 0; i < sizeof mask_names / sizeof mask_names[0]; i++)
         hash = jot_hash(hash, mask_names[i].load, jot_str_len(mask_names[i].load));
-    for (size_t i = 0; i < sizeof mask_first / sizeof mask_first[0]; i++)
-        hash = jot_hash(hash, mask_first[i], jot_str_len(mask_first[i]));
+    hash = jot_hash(hash, mask_first, sizeof mask_first);
     for (size_t i = 0; i < sizeof gather_names / sizeof gather_names[0]; i++)
         hash = jot_hash(hash, gather_names[i].mask, jot_str_len(gather_names[i].mask));
     return jot_prelude_vector_hash(jot_vector_hash(hash));
