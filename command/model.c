@@ -200,8 +200,9 @@ opened(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t batch, boo
         jot_File *f = jot_file_open(path);
         code = !f || f->status
              ? complain(a, WRONG_FILE, "%s", f ? f->message : "out of memory")
-             : complain(a, WRONG_FILE, "%s: tensors without a graph: jot_save writes models; jot "
-                        "info and jot convert take it as it is", path);
+             : complain(a, WRONG_FILE, "%s: tensors without a graph: jot_save writes models, and "
+                        "PyTorch's torch.onnx.export; jot info and jot convert take it as it "
+                        "is", path);
         jot_file_close(f);
         return code;
     }

@@ -262,7 +262,8 @@ pickle_call(Pickle *s)
         if (io_pickle_is(what, pickle_calls[k].name))
             return pickle_calls[k].call(s, in);
     return io_fail(s->f, JOT_EIO, "byte %llu: pickle: tensors, dicts, lists, numbers and texts "
-                   "asked, an object of %.*s found: save its state_dict()",
+                   "asked, an object of %.*s found: its weights are what state_dict() gives, its "
+                   "graph what torch.onnx.export writes",
                    (unsigned long long)(s->p - s->f->bytes.p),
                    what.kind == PICKLE_NAME ? (int)(what.n < 120 ? what.n : 120) : 9,
                    what.kind == PICKLE_NAME ? what.is.text : "something");

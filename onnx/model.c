@@ -99,15 +99,17 @@ onnx_map_get(const OnnxMap *map, const char *name)
 /* ---- files ---- */
 
 /* path NULL: as a file that is not there. */
+/* beside: what to do where it is not there. */
 static bool
-model_map(jot_Ctx *ctx, const char *path, OnnxFile *f)
+model_map(jot_Ctx *ctx, const char *path, const char *beside, OnnxFile *f)
 {
     char why[IO_WHY] = "the file is empty";
     IoBytes b;
     jot_Status status = io_map(path, &b, why);
 
     if (status || !b.n) {
-        jot_raise(ctx, status ? status : JOT_EIO, "onnx: %s: %s", path ? path : "(no name)", why);
+        jot_raise(ctx, status ? status : JOT_EIO, "onnx: %s: %s%s", path ? path : "(no name)", why,
+                  beside);
         return false;
     }
     f->p = b.p;
@@ -147,7 +149,8 @@ onnx_file(jot_Onnx *m, const char *location)
         if (!strcmp(g->path, path))
             return g;
     f->path = path;
-    if (!model_map(m->ctx, path, f))
+    if (!model_map(m->ctx, path, ": weights that the model keeps beside itself: move both, or write "
+                   "one file", f))
         return NULL;
     f->next = m->files;
     return m->files = f;
@@ -445,7 +448,7 @@ jot_onnx_load(jot_Ctx *ctx, const char *path)
     OnnxFile f = {NULL, NULL, NULL, 0};
     jot_Onnx *m;
 
-    if (jot_error(ctx) || !model_map(ctx, path, &f))
+    if (jot_error(ctx) || !model_map(ctx, path, "", &f))
         return NULL;
     if ((m = model_make(ctx, path, slash ? path : "."))) {
         if (slash)
@@ -469,7 +472,7 @@ jot_onnx_read_tensor(jot_Ctx *ctx, const char *path)
     jot_Onnx *m;
     jot_Var v;
 
-    if (jot_error(ctx) || !model_map(ctx, path, &f))
+    if (jot_error(ctx) || !model_map(ctx, path, "", &f))
         return jot_raise(NULL, JOT_EIO, "");
     m = model_make(ctx, path, NULL);
     ProtobufCAllocator by = m ? budget(m, f.n) : (ProtobufCAllocator){0};

@@ -517,7 +517,7 @@ export_name_ok(jot_Ctx *ctx, const char *name)
     if (jot_code_is_word(name) || jot_code_is_among(export_taken, name)
         || (n > 3 && (!memcmp(name, "jot", 3) || !memcmp(name, "JOT", 3))))
         return jot_fail(ctx, JOT_EUSE, "export: name \"%s\" is taken, by C, by C++ or by what the "
-                        "file itself defines (jot...)", name);
+                        "file itself defines (jot...): choose another (jot export: --name)", name);
     return true;
 }
 
