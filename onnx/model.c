@@ -149,8 +149,8 @@ onnx_file(jot_Onnx *m, const char *location)
         if (!strcmp(g->path, path))
             return g;
     f->path = path;
-    if (!model_map(m->ctx, path, ": weights that the model keeps beside itself: move both, or write "
-                   "one file", f))
+    if (!model_map(m->ctx, path, ": weights that the model keeps beside itself: move both, or "
+                   "write one file", f))
         return NULL;
     f->next = m->files;
     return m->files = f;
