@@ -449,6 +449,20 @@ softplus(void)
     jot_close(c);
 }
 
+/* Where one of two is infinite so is their hypotenuse, whatever the other is. */
+static void
+far_corners(void)
+{
+    static const float a[] = {INFINITY, NAN, -INFINITY, 3, NAN}, b[] = {NAN, -INFINITY, 1, -4, 2};
+    Shelf s = {.c = open_here(), .name = "hypot", .nin = 2, .nout = 1};
+
+    s.in[0] = jot_array(s.c, JOT_F32, JOT_SHAPE(5), a);
+    s.in[1] = jot_array(s.c, JOT_F32, JOT_SHAPE(5), b);
+    s.out[0] = jot_hypot(s.in[0], s.in[1]);
+    check_back(&s);
+    jot_close(s.c);
+}
+
 /* ---- names ---- */
 
 /* The graph's values by the model that b is. */
@@ -578,6 +592,7 @@ main(int argc, char **argv)
         files();
         refused_files();
         softplus();
+        far_corners();
         names();
         memory();
     }

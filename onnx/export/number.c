@@ -226,7 +226,10 @@ hypot_of(Export *e, jot_DType d, const Tensor *x)
 
     q = export_2(e, "Div", least, export_where(e, d, plain, most, num(e, d, 1)));
     q = export_1(e, "Sqrt", export_2(e, "Add", export_2(e, "Mul", q, q), num(e, d, 1)));
-    return export_where(e, d, plain, export_2(e, "Mul", most, q), most);
+    q = export_where(e, d, plain, export_2(e, "Mul", most, q), most);
+    /* of an infinite one it is that, whatever the other: NaN, too */
+    q = export_where(e, d, export_1(e, "IsInf", a), a, q);
+    return export_where(e, d, export_1(e, "IsInf", b), b, q);
 }
 
 /* atan of the smaller over the larger, turned to where it is. */
