@@ -116,7 +116,7 @@ sound_of(const char *path)
     else if (b && b->rate == 0)
         printf("%s: a sound asked, something else found\n", path);
     else if (b)
-        printf("%s: %d Hz, 1 channel asked, %g Hz, %d channels, %d frames found\n", path, RATE,
+        printf("%s: %d Hz, 1 channel asked, %g Hz, %d channels of %d frames found\n", path, RATE,
                b->rate, (int)b->shape[0], (int)b->shape[1]);
     jot_buffer_free(b);
     return NULL;
@@ -128,46 +128,57 @@ sound_of(const char *path)
 typedef struct { float chunk[BEFORE + CHUNK], state[STATE]; } Moment;
 typedef struct { Moment at; float p; int64_t chunk; } Best;
 
-/* Inputs of the model's, or 0, and a sentence, if it is another one: the rate is the last, which
- * models of one rate lack. */
-static int
-inputs_of(const jot_Onnx *m, const char *path)
+/* Which of its inputs is which of ours, below; the rate is one that models of one rate lack. */
+typedef struct { jot_Onnx *onnx; int n, is[3]; } Model;
+
+/* A sentence, if it is another model. */
+static bool
+understood(Model *m, const char *path)
 {
     static const struct { const char *name; jot_DType dtype; int rank; } want[] = {
         {"input", JOT_F32, 2}, {"state", JOT_F32, 3}, {"sr", JOT_I64, 0}};
-    int n = jot_onnx_inputs(m, NULL, 0), outputs = jot_onnx_outputs(m, NULL, 0);
+    int outputs = jot_onnx_outputs(m->onnx, NULL, 0), seen = 0, w;
     jot_OnnxValue v[3];
 
-    if (n < 2 || n > 3 || outputs != 2) {
+    m->n = jot_onnx_inputs(m->onnx, v, 3);
+    if (m->n < 2 || m->n > 3 || outputs != 2) {
         printf("%s: not silero's voice activity: 2 or 3 inputs (input, state, sr) and 2 outputs "
-               "asked, %d and %d found\n", path, n, outputs);
-        return 0;
+               "asked, %d and %d found\n", path, m->n, outputs);
+        return false;
     }
-    jot_onnx_inputs(m, v, 3);
-    for (int k = 0; k < n; k++)
-        if (strcmp(v[k].name, want[k].name) || v[k].dtype != want[k].dtype ||
-            (v[k].rank >= 0 && v[k].rank != want[k].rank)) {
-            printf("%s: not silero's voice activity: input %d: %s %s of rank %d asked, %s %s of "
-                   "rank %d found\n", path, k, want[k].name, jot_dtype_name(want[k].dtype),
-                   want[k].rank, v[k].name,
+    for (int k = 0; k < m->n; k++) {
+        for (w = 0; w < 3 && strcmp(v[k].name, want[w].name); w++)
+            ;
+        if (w == 3 || v[k].dtype != want[w].dtype ||
+            (v[k].rank >= 0 && v[k].rank != want[w].rank)) {
+            printf("%s: not silero's voice activity: inputs input f32 (1, %d), state f32 "
+                   "(2, 1, 128) and sr i64 () asked, %s %s of rank %d found\n", path,
+                   BEFORE + CHUNK, v[k].name,
                    v[k].dtype < JOT_DTYPES ? jot_dtype_name(v[k].dtype) : "?", v[k].rank);
-            return 0;
+            return false;
         }
-    return n;
+        m->is[k] = w, seen |= 1 << w;
+    }
+    if ((seen & 3) != 3)
+        printf("%s: not silero's voice activity: it has no %s\n", path,
+               seen & 1 ? "state" : "input");
+    return (seen & 3) == 3;
 }
 
 /* The probability that the chunk is speech; the state becomes the next one. Below 0 after a
  * failure. */
 static float
-step(jot_Onnx *m, int n, Moment *at)
+step(const Model *m, Moment *at)
 {
     static const int64_t rate = RATE;
-    jot_Tensor out[2], in[3] = {
+    jot_Tensor in[3], out[2], ours[3] = {
         {JOT_F32, JOT_SHAPE(1, BEFORE + CHUNK), at->chunk, sizeof at->chunk},
         {JOT_F32, JOT_SHAPE(2, 1, STATE / 2), at->state, sizeof at->state},
         {JOT_I64, {0}, &rate, sizeof rate}};
 
-    if (!jot_onnx_run(m, in, n, out, 2))
+    for (int k = 0; k < m->n; k++)
+        in[k] = ours[m->is[k]];
+    if (!jot_onnx_run(m->onnx, in, m->n, out, 2))
         return -1;
     if (out[0].dtype != JOT_F32 || out[0].nbytes != sizeof(float) || out[1].dtype != JOT_F32 ||
         out[1].nbytes != sizeof at->state) {
@@ -194,7 +205,7 @@ now(void)
 
 /* The probability of each chunk, in order, and how long that took. */
 static bool
-listen(jot_Onnx *m, int n, const jot_Buffer *sound, float *p, Best *best)
+listen(const Model *m, const jot_Buffer *sound, float *p, Best *best)
 {
     int64_t frames = sound->shape[1], chunks = chunks_of(sound);
     double begin = now(), first = 0;
@@ -207,7 +218,7 @@ listen(jot_Onnx *m, int n, const jot_Buffer *sound, float *p, Best *best)
         memcpy(at.chunk + BEFORE, (const float *)sound->data + k * CHUNK,
                (size_t)(rest < CHUNK ? rest : CHUNK) * sizeof(float));
         before = at;
-        if ((p[k] = step(m, n, &at)) < 0)
+        if ((p[k] = step(m, &at)) < 0)
             return false;
         if (p[k] > best->p)
             *best = (Best){before, p[k], k};
@@ -264,22 +275,21 @@ static bool
 heard(jot_Ctx *c, const char *model, const char *wav)
 {
     jot_Buffer *sound = sound_of(wav);
-    jot_Onnx *m = sound ? jot_onnx_load(c, model) : NULL;
-    float *p = m ? calloc((size_t)chunks_of(sound), sizeof *p) : NULL;
-    int n = p ? inputs_of(m, model) : 0;
+    Model m = {sound ? jot_onnx_load(c, model) : NULL, 0, {0}};
+    float *p = m.onnx ? calloc((size_t)chunks_of(sound), sizeof *p) : NULL;
     Best best = {.p = -1};
-    bool ok = n && listen(m, n, sound, p, &best);
+    bool ok = p && understood(&m, model) && listen(&m, sound, p, &best);
 
     if (ok) {
         tell(p, chunks_of(sound));
         ok = keep(c, &best);
     }
-    if (m && !p)
+    if (m.onnx && !p)
         puts("no memory is left");
     if (jot_error(c))
         puts(jot_message(c));
     free(p);
-    jot_onnx_free(m);
+    jot_onnx_free(m.onnx);
     jot_buffer_free(sound);
     return ok;
 }

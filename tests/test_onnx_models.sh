@@ -1,8 +1,9 @@
 #!/bin/sh
 # tests/test_onnx_models.sh BUILD [WORD...] - real networks (tests/onnx/models.py: torchvision's, transformers',
-# silero-vad, rapidocr's, quantised ones) against ONNX Runtime's values, within 1e-4 of the largest; TIMES=1: by
-# turns with ONNX Runtime and OpenVINO, batch 1 and 8, one thread and two (tests/onnx/times.py). PEERS names a virtual
-# environment with onnx, onnxruntime, onnxscript, torch, torchvision and what else is there. Minutes, and gigabytes.
+# silero-vad, rapidocr's, quantised ones) against ONNX Runtime's values, within 1e-4 of the largest, and
+# examples/18_speech on silero-vad's; TIMES=1: by turns with ONNX Runtime and OpenVINO, batch 1 and 8, one thread and
+# two (tests/onnx/times.py). PEERS names a virtual environment with onnx, onnxruntime, onnxscript, torch, torchvision
+# and what else is there. Minutes, and gigabytes.
 cd "$(dirname "$0")/.." || exit 1
 build=$1
 shift
@@ -19,5 +20,17 @@ for model in "$models"/*/; do
     [ -e "$model/output_0.pb" ] || continue
     if "$build/tests/onnx/run" "$models" "$name"; then ok=$((ok + 1)); else bad=$((bad + 1)); fi
 done
+# the example listens to what it makes: no speech before what espeak-ng says, which is heard where it is
+vad=$(find "$PEERS" -name silero_vad.onnx | head -n 1)
+if [ -z "$vad" ] || [ ! -x "$build/examples/18_speech" ]; then echo "left out: examples/18_speech on ${vad:-no silero_vad.onnx}"
+else
+    if heard=$("$build/examples/18_speech" "$vad") && echo "$heard" | awk '
+        / s: noise/ { noise = 1 }
+        / s: speech/ { said = $1 }
+        /^speech from/ { heard++; if (!said || $3 < said - 0.2) wrong = 1 }
+        /^no speech/ { none = 1 }
+        END { exit !(noise && !wrong && (said ? heard > 0 : none)) }'; then ok=$((ok + 1))
+    else bad=$((bad + 1)); echo "examples/18_speech: $heard"; fi
+fi
 echo "$ok passed, $bad failed, 0 skipped"
 [ $bad = 0 ]
