@@ -76,7 +76,7 @@ add_voice(Sound *s)
     b = system(say) == 0 ? jot_read(SPOKEN) : NULL;
     remove(MADE ".log");
     if (!b || b->status || b->rate < 1000) {
-        puts("speech is left out: espeak-ng is not here (apt install espeak-ng)");
+        puts("speech is left out: no sound of espeak-ng (apt install espeak-ng)");
         if (b)
             puts(b->message);
         jot_buffer_free(b);
