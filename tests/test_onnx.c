@@ -124,6 +124,31 @@ lists(void)
     jot_close(c);
 }
 
+/* Texts by key, which a model may have at its end as anywhere. */
+static void
+metadata(void)
+{
+    static const char more[] = "\x72\x0b\x0a\x01k\x12\x06" "a\nb\nc!" "\x72\x03\x0a\x01n";
+    jot_Ctx *c = open_as("interp");
+    int k = find("mlp");
+    size_t nbytes = ref_onnx[k].nbytes, n = sizeof more - 1;
+    char *bytes = malloc(nbytes + n);
+    jot_Onnx *m = parse(c, k), *with;
+
+    memcpy(bytes, ref_onnx[k].model, nbytes);
+    memcpy(bytes + nbytes, more, n);
+    with = jot_onnx_parse(c, bytes, nbytes + n, NULL);
+    free(bytes);
+    const char *text = jot_onnx_metadata(with, "k"), *none = jot_onnx_metadata(with, "n");
+    CHECK(text && !strcmp(text, "a\nb\nc!"), "k: %s; %s", text ? text : "none", jot_message(c));
+    CHECK(none && !*none, "a key without a text");
+    CHECK(!jot_onnx_metadata(with, "a") && !jot_onnx_metadata(with, NULL)
+          && !jot_onnx_metadata(m, "k") && !jot_onnx_metadata(NULL, "k"), "keys that are not there");
+    jot_onnx_free(with);
+    jot_onnx_free(m);
+    jot_close(c);
+}
+
 /* An open extent is bound by each call: a plan of its own, kept; a wrong one is refused. */
 static void
 shapes(void)
@@ -351,6 +376,7 @@ main(int argc, char **argv)
     run_case(find("conv"), "cpu");
     run_case(find("lstm"), "cpu");
     lists();
+    metadata();
     shapes();
     waits();
     fixed();
