@@ -60,7 +60,7 @@ draw_line(jot_Ctx *c, const char *text, int letters)
     jot_Var ink = jot_array(c, JOT_F32, JOT_SHAPE(1, 1, 9, 6 * 16 + 2), dot);
     ink = jot_resize(jot_slice_dim(ink, 3, 0, wide, 1),
                      &(jot_Resize){.mode = JOT_LINEAR, .size = {9 * ZOOM, wide * ZOOM}});
-    return jot_clamp(jot_offset(jot_scale(jot_offset(ink, -0.45), 4), 0.5), 0, 1);
+    return jot_clamp(jot_offset(jot_scale(jot_offset(ink, -0.4), 4), 0.5), 0, 1);
 }
 
 /* The picture is written; false: c says why. */
@@ -296,8 +296,8 @@ letters(jot_Ctx *c, const Models *m, Letters *out)
     return true;
 }
 
-/* Prints what a line (1, 3, h, w) says, and the mean probability of its letters. Class 0 is none, and
- * a class that follows itself the same letter; behind the letters is the space. */
+/* Prints what a line (1, 3, h, w) says, and the mean probability of its letters. Class 0 is none,
+ * and a class that follows itself the same letter; behind the letters is the space. */
 static bool
 read_line(jot_Ctx *c, const Models *m, const Letters *l, jot_Var line)
 {
@@ -366,7 +366,7 @@ read_picture(jot_Ctx *c, const Models *m, const char *path)
     return ok;
 }
 
-/* ---- the command line ------------------------------------------------------------------------- */
+/* ---- the command line ----------------------------------------------------------------------- */
 
 static bool
 is_folder(const char *path)
@@ -405,8 +405,8 @@ main(int argc, char **argv)
     const char *no = *jot_reads("png") ? jot_reads("png") : argc > 1 ? jot_onnx_missing() : "";
 
     if (argc > 1 && !folder && argc != 4 && argc != 5) {
-        fprintf(stderr, "%s [PICTURE] FOLDER, or %s [PICTURE] DET CLS REC: a folder with models, or "
-                "three .onnx files\n", argv[0], argv[0]);
+        fprintf(stderr, "%s [PICTURE] FOLDER, or %s [PICTURE] DET CLS REC: a folder with models, "
+                "or three .onnx files\n", argv[0], argv[0]);
         return 2;
     }
     if (*no) {
@@ -431,7 +431,8 @@ main(int argc, char **argv)
             jot_onnx_free(*to[k]);
     } else
         printf("it is read by %s FOLDER, a folder with models: PaddleOCR's in ONNX's format, such "
-               "as the Python package rapidocr has in rapidocr/models\n", argv[0]);
+               "as the Python package rapidocr has in rapidocr/models\n%s%s", argv[0],
+               jot_onnx_missing(), *jot_onnx_missing() ? "\n" : "");
     bool failed = jot_error(c) != JOT_OK;
     if (failed)
         fprintf(stderr, "%s\n", jot_message(c));

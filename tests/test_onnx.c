@@ -1,7 +1,7 @@
 /* tests/test_onnx.c - models in ONNX's format (onnx.h): stored ones (tests/ref/onnx_models.py)
  * against the values stored with them and each refusal by what it says; inputs, outputs and weights
- * that are listed; open extents, functions of shapes, plans that are kept; weights that are trained;
- * bytes cut off and spoiled. Skipped where this build reads no ONNX.
+ * that are listed, texts by key; open extents, functions of shapes, plans that are kept; weights
+ * that are trained; bytes cut off and spoiled. Skipped where this build reads no ONNX.
  *
  * Guards: onnx/model.c onnx/tensor.c onnx/build.c onnx/attr.c onnx/call.c onnx/control.c
  * onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c onnx/op/reduce.c onnx/op/conv.c
