@@ -402,13 +402,15 @@ main(int argc, char **argv)
     static const char *const word[3] = {"_det_", "_cls_", "_rec_"};
     bool folder = argc > 1 && argc < 4 && is_folder(argv[argc - 1]);
     const char *picture = argc == 5 || (folder && argc == 3) ? argv[1] : own;
-    const char *no = *jot_reads("png") ? jot_reads("png") : argc > 1 ? jot_onnx_missing() : "";
+    const char *no = argc > 1 ? jot_onnx_missing() : "";
 
     if (argc > 1 && !folder && argc != 4 && argc != 5) {
         fprintf(stderr, "%s [PICTURE] FOLDER, or %s [PICTURE] DET CLS REC: a folder with models, "
                 "or three .onnx files\n", argv[0], argv[0]);
         return 2;
     }
+    if (picture == own && *jot_reads("png"))
+        no = jot_reads("png");
     if (*no) {
         fprintf(stderr, "%s\n", no);
         return argc > 1;
