@@ -100,7 +100,7 @@ $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(if $(filter %18_speech.c,$<),$(ONNXLIB)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(if $(shell grep -l '"onnx.h"' $<),$(ONNXLIB)) $(LIBS)
 
 # the command: of cJSON it has its answers, and saved graphs
 COMMAND = $(B)/jot

@@ -60,6 +60,9 @@ typedef struct { const char *name, *op, *domain; } jot_OnnxNode; /* domain "": t
 /* The nodes of the graph, not of those within; as above. */
 JOT_API int jot_onnx_nodes(const jot_Onnx *model, jot_OnnxNode *out, int most);
 JOT_API int jot_onnx_opset(const jot_Onnx *model); /* of the default domain; 0: it is not used */
+/* A text that its makers left in the model by this key (metadata_props): labels, characters, an
+ * author. It lives as long as the model; NULL: none by this key. */
+JOT_API const char *jot_onnx_metadata(const jot_Onnx *model, const char *key);
 
 /* A weight's elements as a variable, borrowed from the model, which may be freed before it. */
 JOT_API jot_Var jot_onnx_weight(jot_Onnx *model, const char *name);

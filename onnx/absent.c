@@ -77,6 +77,13 @@ jot_onnx_opset(const jot_Onnx *model)
     return 0;
 }
 
+const char *
+jot_onnx_metadata(const jot_Onnx *model, const char *key)
+{
+    (void)model, (void)key;
+    return NULL;
+}
+
 jot_Var
 jot_onnx_weight(jot_Onnx *model, const char *name)
 {

@@ -532,3 +532,12 @@ jot_onnx_opset(const jot_Onnx *m)
 {
     return m ? m->opset : 0;
 }
+
+const char *
+jot_onnx_metadata(const jot_Onnx *m, const char *key)
+{
+    for (size_t k = 0; m && key && k < m->message->n_metadata; k++)
+        if (!strcmp(onnx_s(m->message->metadata[k]->key), key))
+            return onnx_s(m->message->metadata[k]->value);
+    return NULL;
+}

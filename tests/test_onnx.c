@@ -1,7 +1,7 @@
 /* tests/test_onnx.c - models in ONNX's format (onnx.h): stored ones (tests/ref/onnx_models.py)
  * against the values stored with them and each refusal by what it says; inputs, outputs and weights
- * that are listed; open extents, functions of shapes, plans that are kept; weights that are trained;
- * bytes cut off and spoiled. Skipped where this build reads no ONNX.
+ * that are listed, texts by key; open extents, functions of shapes, plans that are kept; weights
+ * that are trained; bytes cut off and spoiled. Skipped where this build reads no ONNX.
  *
  * Guards: onnx/model.c onnx/tensor.c onnx/build.c onnx/attr.c onnx/call.c onnx/control.c
  * onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c onnx/op/reduce.c onnx/op/conv.c
@@ -121,6 +121,31 @@ lists(void)
           jot_message(c));
     jot_onnx_free(m);
     jot_onnx_free(NULL);
+    jot_close(c);
+}
+
+/* Texts by key, which a model may have at its end as anywhere. */
+static void
+metadata(void)
+{
+    static const char more[] = "\x72\x0b\x0a\x01k\x12\x06" "a\nb\nc!" "\x72\x03\x0a\x01n";
+    jot_Ctx *c = open_as("interp");
+    int k = find("mlp");
+    size_t nbytes = ref_onnx[k].nbytes, n = sizeof more - 1;
+    char *bytes = malloc(nbytes + n);
+    jot_Onnx *m = parse(c, k), *with;
+
+    memcpy(bytes, ref_onnx[k].model, nbytes);
+    memcpy(bytes + nbytes, more, n);
+    with = jot_onnx_parse(c, bytes, nbytes + n, NULL);
+    free(bytes);
+    const char *text = jot_onnx_metadata(with, "k"), *none = jot_onnx_metadata(with, "n");
+    CHECK(text && !strcmp(text, "a\nb\nc!"), "k: %s; %s", text ? text : "none", jot_message(c));
+    CHECK(none && !*none, "a key without a text");
+    CHECK(!jot_onnx_metadata(with, "a") && !jot_onnx_metadata(with, NULL), "another key");
+    CHECK(!jot_onnx_metadata(m, "k") && !jot_onnx_metadata(NULL, "k"), "no texts");
+    jot_onnx_free(with);
+    jot_onnx_free(m);
     jot_close(c);
 }
 
@@ -351,6 +376,7 @@ main(int argc, char **argv)
     run_case(find("conv"), "cpu");
     run_case(find("lstm"), "cpu");
     lists();
+    metadata();
     shapes();
     waits();
     fixed();
