@@ -145,12 +145,31 @@ onnx_shapes_known(const Model *m, const Args *a, int *code)
     return !*code;
 }
 
+/* Whole numbers in a file of --input's may decide what is built: a shape, a count of steps, which
+ * branch is taken. *x: these, where they are few; the function has an input of that shape all the
+ * same. */
+static bool
+onnx_known(Model *m, const Args *a, int k, jot_Var *x, int *code)
+{
+    enum { FEW = 16 };
+    jot_Var given;
+
+    if (jot_dtype(*x) >= JOT_F16 || jot_nelem(*x) > FEW
+        || !value_given(a, m->c, m->place[k].name, m->nin == 1, &given, code)
+        || jot_dtype(given) != jot_dtype(*x) || jot_nelem(given) != jot_nelem(*x))
+        return false;
+    *x = jot_reshape(given, jot_shape(*x));
+    return true;
+}
+
 /* --batch binds first extents that are open. Where one is not, the model is built for the batch
  * that it has, and jot_vmap makes another of it. */
 static bool
 onnx_built(Model *m, const Args *a, OnnxOwn *own, int64_t batch, int *code)
 {
     int64_t ext[JOT_MAX_RANK], fixed = 0;
+    jot_Var x[PLACES];
+    bool known[PLACES];
     int rank;
 
     if (!onnx_shapes_known(m, a, code))
@@ -161,9 +180,12 @@ onnx_built(Model *m, const Args *a, OnnxOwn *own, int64_t batch, int *code)
     for (int k = 0; k < m->nin; k++) {
         if (!onnx_shape(m, a, k, fixed ? fixed : batch, ext, &rank, code))
             return !*code;
-        own->in[k] = jot_array(m->c, m->place[k].dtype, jot_ints(rank, ext), NULL);
+        x[k] = own->in[k] = jot_array(m->c, m->place[k].dtype, jot_ints(rank, ext), NULL);
+        known[k] = onnx_known(m, a, k, &x[k], code);
     }
-    if (!jot_onnx_build(own->model, jot_vars(m->nin, own->in), own->out)) {
+    if (*code)
+        return false;
+    if (!jot_onnx_build_fixed(own->model, jot_vars(m->nin, x), known, own->out)) {
         *code = complain_of(a, m->c);
         return false;
     }

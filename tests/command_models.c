@@ -120,17 +120,24 @@ code(void)
     jot_save(c, JOT_VARS(x), JOT_VARS(jot_argsort(x, 0, false)), in_folder("sort.jot"));
 }
 
-/* A model of ONNX whose batch is open, where the command reads such. */
+/* Models of ONNX, where the command reads such: one whose batch is open, one whose result has the
+ * shape that an input says. */
 static void
 onnx(void)
 {
-    FILE *f = *jot_onnx_missing() ? NULL : fopen(in_folder("mlp.onnx"), "wb");
+    static const char *const names[][2] = {{"mlp", "mlp.onnx"}, {"shape_input", "shape.onnx"}};
 
-    for (size_t k = 0; f && k < sizeof ref_onnx / sizeof *ref_onnx; k++)
-        if (!strcmp(ref_onnx[k].name, "mlp"))
-            fwrite(ref_onnx[k].model, 1, ref_onnx[k].nbytes, f);
-    if (f)
-        fclose(f);
+    for (int i = 0; i < 2 && !*jot_onnx_missing(); i++) {
+        FILE *f = fopen(in_folder(names[i][1]), "wb");
+
+        for (size_t k = 0; f && k < sizeof ref_onnx / sizeof *ref_onnx; k++)
+            if (!strcmp(ref_onnx[k].name, names[i][0]))
+                fwrite(ref_onnx[k].model, 1, ref_onnx[k].nbytes, f);
+        if (f)
+            fclose(f);
+    }
+    write_one("flat.npy", "", jot_iota(c, JOT_F32, JOT_SHAPE(2, 6), 1));
+    write_one("three.npy", "", jot_array(c, JOT_I64, JOT_SHAPE(2), (int64_t[]){3, -1}));
 }
 
 int
