@@ -2,7 +2,8 @@
  * export makes of any model.
  *
  * Extents that a model leaves open are bound here: by --shape NAME=1,3,224,224, by --batch (the
- * first one of an input, else 1), by the shape of the file that --input names.
+ * first one of an input, else 1), by the shape of the file that --input names; few whole numbers in
+ * such a file are known to the graph, which they may decide.
  *
  * Read before: command/model.c. After: command/values.c. */
 #include "command/command.h"

@@ -3,20 +3,9 @@
  *
  * Guards: ccode/strategy/estimate.c, ccode/strategy/passes.c, ccode/strategy/strategy.c, plan/built.c.
  * Read before: docs/kernels.md, tests/scribe.h. */
+#include "tests/hooks.h"
 #include "tests/scribe.h"
 #include "tests/test.h"
-
-static char told[1 << 16];
-
-static void
-tell(void *ud, const char *s, size_t n)
-{
-    size_t at = strlen(told);
-
-    (void)ud;
-    if (at + n < sizeof told)
-        memcpy(told + at, s, n), told[at + n] = 0;
-}
 
 static jot_Var
 x(jot_Ctx *c, jot_Ints shape)
@@ -83,23 +72,23 @@ static void
 check(const Case *t)
 {
     static Notes notes;
-    jot_Config config = {.backend = "interp", .cache_dir = "", .dump = "r", .hooks = {.log = tell}};
+    jot_Config config = {.backend = "interp", .cache_dir = "", .dump = "r", .hooks = {.log = keep_log}};
     jot_Ctx *c = jot_open(&config);
     char line[100];
     jot_Var y;
 
     scribe = &notes;
     forget_notes(&notes);
-    told[0] = 0;
+    forget_log();
     jot_target_default(&c->target);
     c->target.vector_nbytes = t->dialect[0] == 'g' ? 32 : 0;
     scribe_attach(c, t->dialect, t->dialect[0] == 'o');
     y = t->program(c);
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));
     snprintf(line, sizeof line, "  taken: %s\n", t->taken);
-    CHECK(strstr(told, line), "%s: not by %s:\n%s", t->what, t->taken, told);
+    CHECK(strstr(logged, line), "%s: not by %s:\n%s", t->what, t->taken, logged);
     snprintf(line, sizeof line, "  %s", t->refused);
-    CHECK(strstr(told, line), "%s: nothing says%s:\n%s", t->what, line, told);
+    CHECK(strstr(logged, line), "%s: nothing says%s:\n%s", t->what, line, logged);
     jot_close(c);
 }
 

@@ -163,9 +163,9 @@ cut_positions(const Walk *w, int axis, bool innermost, int64_t *cut)
     bent = c.n > 0;
     for (uint32_t i = 1; i < k->values.n && c.n >= 0; i++) {
         const Value *v = &k->values.v[i];
-        bent |= innermost && v->op == VAL_LOAD && is_apart(k, v, axis);
         int from = v->op == VAL_LOAD ? v->nidx : 0;
         int to = v->op == VAL_LOAD ? v->nidx + v->ncond : v->dtype == JOT_BOOL;
+        bent |= innermost && v->op == VAL_LOAD && is_apart(k, v, axis);
         for (int d = from; d < to && (v->op == VAL_LOAD || v->op == VAL_INDEX); d++)
             cut_condition(&c, k->ixs.v[v->at + (uint32_t)d], 0);
     }

@@ -10,7 +10,8 @@
  * are each as many as the ports take in a cycle, sums wait for themselves where few go on side by
  * side. Lines: from the outermost loop inward, the first whose inside fits a cache, with what other
  * stages in the same loops touch, is where data stays; what a stage before has touched in there is
- * there, and what the loop around does not move stays as long as that goes on.
+ * there, and what the loop around does not move stays as long as that goes on. A kernel that fits
+ * as a whole brings nothing in.
  *
  *   requires  a legal schedule      keeps  everything
  * Read before: ccode/schedule/touch.h, ccode/schedule/price.c, which orders lists of loops. After:

@@ -2,9 +2,10 @@
  *
  *     kernel -> facts -> each row that they allow: its rewrites, then does it make one -> Sched
  *
- * The first row that makes a schedule has the kernel, unless it is one that is weighed (`sure`):
- * then rows below are asked, too, down to one that is not, and the price of the finished schedules
- * decides (ccode/strategy/estimate.c). To add one, write a maker and its row: docs/extend.md.
+ * The first row that makes a schedule has the kernel, unless it is one that is weighed (`sure`), as
+ * the best tier's are on a host: then rows below are asked, too, down to one that is not, or until
+ * none can be cheaper, and the price of the finished schedules decides
+ * (ccode/strategy/estimate.c). To add one, write a maker and its row: docs/extend.md.
  * JOT_DUMP=r prints, for each kernel, every row's price or why it refused, and which was taken.
  *
  *   requires  a verified kernel in its layouts       breaks  it is rewritten for its schedule
