@@ -522,9 +522,11 @@ JOT_FN double
 jot_sched_least(const Kernel *k, const Target *target)
 {
     double lanes = target->vector_nbytes > 4 ? target->vector_nbytes / 4.0 : 1, cycles = 0;
+    bool *used = jot_kernel_used_new(k); /* a rewrite leaves what it replaced */
 
-    for (uint32_t i = 1; i < k->values.n; i++)
-        if (k->values.v[i].op == VAL_REDUCE)
+    for (uint32_t i = 1; used && i < k->values.n; i++)
+        if (used[i] && k->values.v[i].op == VAL_REDUCE)
             cycles += jot_kernel_points(k, jot_value_axes(&k->values.v[i])) / lanes / 2;
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return cycles / FIGURE_HZ;
 }
