@@ -72,6 +72,9 @@ JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Targ
  * one of words, made of these. False: out of memory. */
 JOT_FN bool jot_words_copied(Kernel *k);
 
+/* Of a processor's matrix unit: sums of a call, in rows and columns; terms of a step. */
+enum { AMX_SIDE = 32 };
+
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
 

@@ -28,7 +28,6 @@
 #include "ccode/rewrite/rewrite.h"
 
 enum {
-    AMX_SIDE = 32,        /* sums of a call, in rows and columns; terms of a step */
     AMX_LEAST = 16,       /* shorter sides leave most of a tile empty */
     AMX_BLOCK = 512,      /* sums of a block, in rows and columns */
     AMX_STEPS = 16        /* steps of a call */

@@ -17,6 +17,7 @@
  * Read before: ccode/schedule/touch.h, ccode/schedule/price.c, which orders lists of loops. After:
  * ccode/strategy/strategy.c. */
 #include "ccode/strategy/strategy.h"
+#include "ccode/contract/contract.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/cost.h"
 #include "ccode/ir/operands.h"
@@ -29,6 +30,9 @@ enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 /* as steps go: no division move
 #define CYCLES_FOLDED 20
 #define CYCLES_SUM 4
 #define SHARE_HIDDEN 0.1
+/* ... of a step of a processor's matrix unit, its operands loaded; to read and write its sums. */
+#define CYCLES_MATRIX 150
+#define CYCLES_MATRIX_SUMS 200
 /* Operations of a vector of halves, which are computed in floats: loaded, stored. */
 #define WORK_WIDENED 2
 #define WORK_NARROWED 2
@@ -389,12 +393,29 @@ est_converted(const Estimate *e, const Est *t)
     return all;
 }
 
+/* Cycles of a processor's matrix unit (ccode/contract/matrix_tiles.c): its innermost three loops,
+ * the last over the terms, are one call; 0: the stage is none of its. */
+static double
+est_matrix(const Est *t)
+{
+    double calls = 1;
+    int n = t->st->n;
+
+    if (n < 4 || t->st->loop[n - 1].kind != LOOP_MATRIX)
+        return 0;
+    for (int i = 0; i < n - 3; i++)
+        calls *= t->steps[i];
+    return calls * (CYCLES_MATRIX * t->steps[n - 1] / AMX_SIDE + CYCLES_MATRIX_SUMS);
+}
+
 static double
 est_cycles(const Estimate *e, const Est *t, double work)
 {
     double chain, sums = est_sums(e, t, &chain), ports = est_ports(e, t) / 2;
-    double most, least;
+    double most, least, matrix = est_matrix(t);
 
+    if (matrix > 0)
+        return matrix;
     work += est_converted(e, t);
     most = work / 2 > ports ? work / 2 : ports;
     least = work / 2 + ports - most;
