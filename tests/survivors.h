@@ -65,7 +65,7 @@ survivors(void)
     struct timespec nap = {0, 10000000};
     int n, i;
 
-    for (i = 0; (n = survivors_now()) != 0 && i < 300; i++)
+    for (i = 0; (n = survivors_now()) != 0 && i < 2000; i++)
         nanosleep(&nap, NULL);
     return n;
 }
