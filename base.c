@@ -98,6 +98,17 @@ jot_arena_copy(Arena *arena, const char *text, size_t n)
 }
 
 JOT_FN void
+jot_arena_join(Arena *arena, Arena *from)
+{
+    ArenaBlock **last = &arena->head;
+
+    while (*last)
+        last = &(*last)->next;
+    *last = from->head;
+    from->head = NULL;
+}
+
+JOT_FN void
 jot_arena_free(Arena *arena)
 {
     while (arena->head) {

@@ -121,6 +121,7 @@ typedef struct {
 } Arena;
 JOT_FN void *jot_arena_new(Arena *arena, size_t count, size_t size); /* 16-byte aligned */
 JOT_FN char *jot_arena_copy(Arena *arena, const char *text, size_t n); /* n bytes and a final 0 */
+JOT_FN void jot_arena_join(Arena *arena, Arena *from);                 /* all that `from` has */
 JOT_FN void jot_arena_free(Arena *arena);                              /* everything at once */
 #define jot_arena_array(arena, T, count) ((T *)jot_arena_new((arena), (count), sizeof(T)))
 

@@ -5,6 +5,8 @@
  *     softmax        along rows: one nest
  *     training       a step of a network with two layers: memory
  *
+ * Called as `walk convolution`: one of 3 x 3 alone, of which nothing is shown (tools/entered.sh).
+ *
  * Read before: examples/02_conv.c, which the first part shows. After: docs/walk.sh. */
 #include "ops/graph.h"
 #include "tests/rates.h"
@@ -80,6 +82,18 @@ convolutions(void)
 }
 
 static int
+convolution(void)
+{
+    static const jot_Conv same = {.stride = {1, 1}, .pad = {1, 1}};
+    jot_Ctx *c = open_posed("convolution", "");
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(1, 64, 28, 28), NULL);
+    jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(64, 64, 3, 3), NULL);
+
+    jot_run(c, JOT_VARS(jot_conv2d(x, w, &same)));
+    return close_posed(c);
+}
+
+static int
 softmax(void)
 {
     jot_Ctx *c = open_posed("softmax", "fkslcp");
@@ -117,13 +131,14 @@ training(void)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
     Notes notes = {NULL, 0, 0, {0}, 0};
     int failed;
 
     scribe = &notes;
-    failed = convolutions() + softmax() + training();
+    failed = argc > 1 && !strcmp(argv[1], "convolution") ? convolution()
+                                                         : convolutions() + softmax() + training();
     free(notes.text);
     return failed != 0;
 }

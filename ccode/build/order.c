@@ -25,7 +25,7 @@ typedef struct { double inside, outside; bool reduce; } OrderAxis;
 typedef struct {
     const Kernel *k;
     OrderAxis axis[KERNEL_AXES];
-    uint64_t loops[KERNEL_VALUES]; /* per value: axes of the loops that it is computed in */
+    uint64_t *loops; /* per value: axes of the loops that it is computed in */
 } Order;
 
 /* Part of the kernel's points in which something inside loops over `axes` happens. */
@@ -153,25 +153,27 @@ order_innermost(const Order *o, const int *order, int n)
 static int
 order_axes(const Kernel *k, int *order, bool inner)
 {
-    Order *o = jot_mem_new(k->mem, 1, sizeof *o);
+    Order o;
     int n = (int)k->axes.n, i, j;
 
-    if (!o)
+    memset(&o, 0, sizeof o);
+    o.k = k;
+    o.loops = jot_mem_new(k->mem, k->values.n, sizeof *o.loops);
+    if (!o.loops)
         return 0;
-    o->k = k;
-    order_prices(o);
+    order_prices(&o);
     for (i = 0; i < n; i++) {
-        for (j = i; j > 0 && order_before(o, i, order[j - 1]); j--)
+        for (j = i; j > 0 && order_before(&o, i, order[j - 1]); j--)
             order[j] = order[j - 1];
         order[j] = i;
     }
-    for (i = inner && n ? order_innermost(o, order, n) : n; i + 1 < n; i++) {
+    for (i = inner && n ? order_innermost(&o, order, n) : n; i + 1 < n; i++) {
         int axis = order[i];
 
         order[i] = order[i + 1];
         order[i + 1] = axis;
     }
-    jot_mem_free(k->mem, o, sizeof *o);
+    jot_mem_free(k->mem, o.loops, k->values.n * sizeof *o.loops);
     return n;
 }
 

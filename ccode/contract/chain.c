@@ -51,6 +51,15 @@ chain_windows(const Kernel *k, const Contract *c, uint32_t value)
     return jot_contract_runs(k, value, c->k, c->m | c->n, 0);
 }
 
+static bool
+chain_several(const Kernel *k)
+{
+    int n = 0;
+    for (uint32_t i = 1; i < k->values.n; i++)
+        n += k->values.v[i].op == VAL_REDUCE;
+    return n > 1;
+}
+
 /* Reductions and the axes they all keep. */
 static bool
 chain_read(Chain *c)
@@ -317,11 +326,13 @@ chain_blocks(Chain *c)
 /* ---- the whole ---------------------------------------------------------------------------- */
 
 /* NULL: it is one. */
+#define CHAIN_NO "not several sums with axes in common, products without windows among them"
+
 static const char *
 chain_find(Chain *c)
 {
     if (!chain_read(c))
-        return "not several sums with axes in common, products without windows among them";
+        return CHAIN_NO;
     chain_row(c);
     if (!chain_lasts(c))
         return "vectors lie along no axis of a product";
@@ -338,10 +349,12 @@ chain_find(Chain *c)
 JOT_FN bool
 jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
-    Chain *c = k->values.n <= KERNEL_VALUES ? jot_mem_new(k->mem, 1, sizeof *c) : NULL;
+    Chain *c = NULL;
     bool ok = false;
     Kernel was;
-    if (!c)
+    if (!chain_several(k))
+        return jot_sched_no(s, CHAIN_NO);
+    if (k->values.n > KERNEL_VALUES || !(c = jot_mem_new(k->mem, 1, sizeof *c)))
         return false;
     c->k = k;
     c->target = target;

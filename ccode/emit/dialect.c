@@ -355,13 +355,13 @@ need(Prelude *p, const char *name, size_t n, int depth)
 static void
 need_text(Prelude *p, const char *text, size_t n, int depth)
 {
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i + 4 < n; i++) {
         size_t end = i;
-        if (!jot_char_word(text[i]) || (i > 0 && jot_char_word(text[i - 1])))
+        if (text[i] != 'j' || memcmp(text + i, "jot", 3) || (i > 0 && jot_char_word(text[i - 1])))
             continue;
         while (end < n && jot_char_word(text[end]))
             end++;
-        if (end - i > 4 && memcmp(text + i, "jot", 3) == 0)
+        if (end - i > 4)
             need(p, text + i, end - i, depth);
         i = end - 1;
     }

@@ -38,7 +38,7 @@ is_reserved(const char *name)
         "static_assert", "thread_local", "char16_t", "char32_t"
     };
     for (size_t i = 0; i < sizeof word / sizeof word[0]; i++)
-        if (jot_str_eq(word[i], name))
+        if (word[i][0] == name[0] && jot_str_eq(word[i], name))
             return true;
     return false;
 }

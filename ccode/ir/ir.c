@@ -59,6 +59,14 @@ jot_kernel_restore(Kernel *k, Kernel *was)
     }
     jot_kernel_close(was);
 }
+
+JOT_FN void
+jot_kernel_take(Kernel *k, Kernel *copy)
+{
+    jot_arena_join(&copy->arena, &k->arena);
+    jot_kernel_close(k);
+    *k = *copy;
+}
 #undef KERNEL_LISTS
 
 JOT_FN const char *

@@ -190,6 +190,8 @@ JOT_FN bool jot_kernel_copy(Kernel *k, const Kernel *from);
 /* Make k again what it was when `was` was copied from it (unless memory is refused); closes
  * `was`. */
 JOT_FN void jot_kernel_restore(Kernel *k, Kernel *was);
+/* k is from now on what became of its copy. */
+JOT_FN void jot_kernel_take(Kernel *k, Kernel *copy);
 /* A copy that lives as long as the kernel; NULL of NULL, and where memory is refused. */
 JOT_FN const char *jot_kernel_string(Kernel *k, const char *text);
 /* Names may be any text; the emitter makes them C names. -1 on failure. */

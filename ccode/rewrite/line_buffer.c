@@ -369,20 +369,21 @@ line_simple(const Kernel *k)
 JOT_FN bool
 jot_line_buffers(Kernel *k, int64_t least)
 {
-    LineBuffer *l;
+    LineBuffer *l = NULL;
     uint32_t naxes;
     int made = 0;
     if (!line_simple(k))
         return true;
-    if (!line_divide(k, least) || !(l = jot_mem_new(k->mem, 1, sizeof *l)))
+    if (!line_divide(k, least))
         return false;
-    l->k = k;
     naxes = k->axes.n;
     for (int a = 0; a < (int)naxes && !k->mem->failed; a++) {
         int before = made;
         if (!line_wanted(k, a, least)
-            || !(line_stored(k, a) >= 1 && line_stored(k, a) <= LINE_STRIDE))
+            || !(line_stored(k, a) >= 1 && line_stored(k, a) <= LINE_STRIDE)
+            || !(l = l ? l : jot_mem_new(k->mem, 1, sizeof *l)))
             continue;
+        l->k = k;
         l->axis = a;
         while (made < LINE_MOST && line_one(l))
             made++;

@@ -206,6 +206,7 @@ est_access(const Estimate *e, Est *t, uint32_t buf, const Ix *index, bool store)
 {
     const KBuf *b = &e->s->k->bufs.v[buf];
     Touch *touch = &t->touch[t->n];
+    uint64_t axes = 0;
 
     if (t->n == ESTIMATE_TOUCHES)
         return;
@@ -214,11 +215,13 @@ est_access(const Estimate *e, Est *t, uint32_t buf, const Ix *index, bool store)
     touch->nbytes = (int)jot_dtype_nbytes((jot_DType)b->dtype);
     touch->buf = buf;
     touch->store = store;
+    for (int d = 0; d < b->rank; d++)
+        axes |= jot_ix_axes(e->s->k->ix, index[d]);
     for (int a = 0; a < SCHED_AXES; a++) {
-        int64_t panel = est_panel(e->s->k->ix, index, b->rank, a);
+        int64_t panel = axes >> a & 1 ? est_panel(e->s->k->ix, index, b->rank, a) : 0;
 
         panel = panel < ESTIMATE_FAR ? panel : ESTIMATE_FAR;
-        for (int d = 0; d < b->rank; d++)
+        for (int d = 0; d < b->rank && (axes >> a & 1); d++)
             touch->moved[a] += touch->nbytes * jot_layout_pitch(b->layout, d)
                              * jot_ix_moved_in(e->s->k->ix, index[d], a, panel, NULL);
     }
@@ -526,11 +529,12 @@ jot_sched_price(const Sched *s, const Target *target)
     e.s = s;
     e.target = target;
     e.n = (int)n;
-    e.est = jot_mem_new(mem, n + 1, sizeof *e.est);
+    e.est = jot_mem_realloc(mem, NULL, 0, (n + 1) * sizeof *e.est);
     jot_sched_shares(s, shares);
     for (uint32_t i = 0; e.est && i < n; i++) {
         e.est[i].st = &s->stages.v[i];
         e.est[i].share = i ? shares[i] : 0;
+        e.est[i].n = 0;
         est_loops(&e, &e.est[i]);
     }
     if (e.est)

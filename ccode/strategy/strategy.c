@@ -324,74 +324,88 @@ asked_row(Ask *a, const Strategy *row, unsigned *done)
 }
 
 enum { STRATEGIES = sizeof strategies / sizeof strategies[0] };
-typedef struct { int row[STRATEGIES], n; double price[STRATEGIES]; } Made;
 
-/* The kernel again as it was, but for what rows down to this one have rewritten. */
-static void
-asked_again(Ask *a, const Kernel *was, int row, unsigned *done)
+/* A copy of the kernel as it was, but for what rows above this one have rewritten, to ask the row
+ * with; what is made already stays. */
+typedef struct { Ask ask; Kernel k; Sched s; unsigned done; bool open; } Beside;
+
+static bool
+beside_open(Beside *b, const Ask *a, const Kernel *was, int row)
 {
-    Kernel copy;
-
-    jot_sched_close(a->s);
-    a->products = NULL;
-    *done = 0;
-    (void)jot_kernel_copy(&copy, was);
-    jot_kernel_restore(a->k, &copy);
-    for (int i = 0; i < row && !a->k->mem->failed; i++)
+    b->open = true;
+    b->ask = *a;
+    b->ask.k = &b->k;
+    b->ask.s = &b->s;
+    b->ask.products = NULL;
+    b->done = 0;
+    memset(&b->s, 0, sizeof b->s);
+    (void)jot_kernel_copy(&b->k, was);
+    for (int i = 0; i < row && !b->k.mem->failed; i++)
         if (!(strategies[i].needs & ~a->facts) && ask_dice(a, &strategies[i])
-            && strategies[i].after > PASS_LAID_OUT && !(*done >> strategies[i].after & 1)) {
-            (void)jot_passes(a->k, strategies[i].after, a->want->target, a->facts);
-            *done |= 1u << strategies[i].after;
+            && strategies[i].after > PASS_LAID_OUT && !(b->done >> strategies[i].after & 1)) {
+            (void)jot_passes(&b->k, strategies[i].after, a->want->target, a->facts);
+            b->done |= 1u << strategies[i].after;
         }
+    return !b->k.mem->failed;
+}
+
+/* taken: its schedule takes the place of what is made. */
+static void
+beside_close(Beside *b, Ask *a, bool taken)
+{
+    if (taken) {
+        jot_sched_close(a->s);
+        jot_kernel_take(a->k, &b->k);
+        *a->s = b->s;
+        a->s->k = a->k;
+    } else if (b->open) {
+        jot_sched_close(&b->s);
+        jot_kernel_close(&b->k);
+    }
+    b->open = false;
 }
 
 /* Rows that make a schedule, with its price where there are several, down to the first that is not
  * weighed against others, or than which none can be cheaper; all of them where somebody listens.
- * The last one's is there, unless somebody does. What the last that refused says; NULL: one is
- * made. */
+ * The cheapest one's is there, its row in *best; -1: none is made. What the last that refused
+ * says. */
 static const char *
-asked_all(Ask *a, const Kernel *was, unsigned *done, Made *made)
+asked_all(Ask *a, const Kernel *was, Choice *choice, Beside *b, int *best)
 {
     Text *t = a->want->refusals;
-    const char *no = "", *last = "";
+    const char *no, *last = "";
+    unsigned done = 0;
     bool ends = false;
 
+    *best = -1;
     for (int i = 0; i < STRATEGIES && (t || !ends) && !a->k->mem->failed; i++) {
+        const Strategy *row = &strategies[i];
+        Ask *ask = *best < 0 ? a : &b->ask;
         double price = 0;
+        bool taken;
 
-        if (!no)
-            asked_again(a, was, i, done);
-        no = asked_row(a, &strategies[i], done);
-        if (!no && (t || made->n || strategies[i].sure > 0))
-            price = jot_sched_price(a->s, a->want->target);
+        if (*best >= 0 && !b->open && !beside_open(b, a, was, i))
+            break;
+        no = asked_row(ask, row, *best < 0 ? &done : &b->done);
+        if (!no && (t || *best >= 0 || row->sure > 0))
+            price = jot_sched_price(ask->s, a->want->target);
         if (t && no)
-            jot_text_f(t, "  %s: %s\n", strategies[i].name, no);
+            jot_text_f(t, "  %s: %s\n", row->name, no);
         else if (t)
-            jot_text_f(t, "  %s: %lld ns\n", strategies[i].name, (long long)(1e9 * price));
+            jot_text_f(t, "  %s: %lld ns\n", row->name, (long long)(1e9 * price));
         last = no ? no : last;
-        if (no || ends)
+        if (no)
             continue;
-        made->row[made->n] = i;
-        made->price[made->n++] = price;
-        ends = strategies[i].sure == 0 || a->want->quick
-            || price * strategies[i].sure <= jot_sched_least(a->k, a->want->target);
+        taken = !ends && jot_choice_try(choice, CHOICE_STRATEGY + (uint64_t)i, price,
+                                        *best < 0 ? 1 : strategies[*best].sure);
+        ends = ends || row->sure == 0 || a->want->quick
+            || price * row->sure <= jot_sched_least(ask->k, a->want->target);
+        if (*best >= 0)
+            beside_close(b, a, taken);
+        *best = taken ? i : *best;
     }
-    return made->n ? NULL : last;
-}
-
-/* The row whose schedule is the cheapest. */
-static int
-asked_cheapest(const Target *target, const Made *made)
-{
-    Choice choice = jot_choice_begin(target);
-    int best = 0;
-
-    for (int i = 0; i < made->n; i++)
-        if (jot_choice_try(&choice, CHOICE_STRATEGY + (uint64_t)made->row[i], made->price[i],
-                           strategies[made->row[best]].sure))
-            best = i;
-    jot_choice_end(&choice);
-    return made->row[best];
+    beside_close(b, a, false);
+    return last;
 }
 
 /* Is some row asked whose price counts? */
@@ -404,36 +418,47 @@ ask_weighs(const Ask *a)
     return false;
 }
 
+/* The row again, with its choices noted. */
+static const char *
+asked_noted(Ask *a, const Kernel *was, Beside *b, int row)
+{
+    const char *no = beside_open(b, a, was, row) ? asked_row(&b->ask, &strategies[row], &b->done)
+                                                 : "out of memory";
+
+    beside_close(b, a, !no);
+    return no;
+}
+
 JOT_FN bool
 jot_schedule(Sched *s, Kernel *k, const Wanted *want, Text *why)
 {
     const Target *target = want->target;
-    unsigned done = 0;
     const char *no = "out of memory";
-    Made made = {{0}, 0, {0}};
-    Kernel was;
     bool weighs;
+    Choice choice;
+    Beside b;
+    Kernel was;
     Ask a;
-    int row;
+    int row = -1;
 
     ask_open(&a, s, k, want, why);
+    b.open = false;
     weighs = ask_weighs(&a) || want->refusals;
     if (want->refusals)
         jot_text_f(want->refusals, "strategies of \"%s\"\n", k->name ? k->name : "");
+    choice = jot_choice_begin(target);
     if (!weighs || jot_kernel_copy(&was, k)) {
         if (weighs)
             jot_choice_quiet(target, true);
-        no = asked_all(&a, &was, &done, &made);
+        no = asked_all(&a, &was, &choice, &b, &row);
         if (weighs)
             jot_choice_quiet(target, false);
     }
-    row = made.n ? asked_cheapest(target, &made) : 0;
-    if (made.n && want->refusals)
+    jot_choice_end(&choice);
+    if (row >= 0)
+        no = weighs && target->choices ? asked_noted(&a, &was, &b, row) : NULL;
+    if (row >= 0 && want->refusals)
         jot_text_f(want->refusals, "  taken: %s\n", strategies[row].name);
-    if (weighs && made.n && (want->refusals || target->choices || row != made.row[made.n - 1])) {
-        asked_again(&a, &was, row, &done);
-        no = asked_row(&a, &strategies[row], &done);
-    }
     if (weighs)
         jot_kernel_close(&was);
     if (no && why && !why->n && !k->mem->failed)
