@@ -31,7 +31,7 @@ ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/f
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
           plan plan/layout plan/tier plan/device plan/function plan/flow plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c save/*.c)
-CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c core.c
+CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c fail.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
 NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c) backends/host/driver.c
 NO_TUNE = plan/tier/trial.c plan/tier/tune.c backends/files/tune.c

@@ -101,7 +101,7 @@ jot_begin(jot_Ctx *ctx)
         return false;
     if (ctx->begun)
         return jot_fail(ctx, JOT_EUSE, "begin: another jot_begin waits for its end");
-    if (!jot_flow_outside(ctx, "begin") || (ctx->pending.n && !jot_run(ctx, JOT_NONE_VARS)))
+    if (!jot_flow_outside(ctx, "begin") || (ctx->pending.n && !ctx->run(ctx, JOT_NONE_VARS)))
         return false;
     ctx->begun = true;
     ctx->begins++;

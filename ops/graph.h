@@ -198,6 +198,7 @@ struct jot_Ctx {
     struct Backend *backend;
     /* frees Buffer.device; NULL: the backend is no device */
     void (*release)(jot_Ctx *ctx, void *device, size_t nbytes);
+    bool (*run)(jot_Ctx *ctx, jot_Vars vars); /* jot_run: who builds graphs knows no plans */
     struct DeviceMemory *device; /* plan/data.c; NULL: none was asked for yet */
     struct PlanCache *plans;
     struct Profile *profile; /* NULL: nothing was ever profiled */

@@ -126,7 +126,7 @@ jot_var_of(jot_Ctx *ctx, NodeId id)
     if (v.slot && ctx->unrun_nodes > JOT_START_NODES && !ctx->running && !ctx->building) {
         ctx->unrun_nodes = 0;
         ctx->unasked = true;
-        ok = jot_run(ctx, jot_vars(1, &v));
+        ok = ctx->run(ctx, jot_vars(1, &v));
         ctx->unasked = false;
     }
     if (!ok)
