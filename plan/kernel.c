@@ -64,8 +64,8 @@ jot_plan_var(Make *m, uint32_t pos, uint32_t *number)
     return true;
 }
 
-JOT_FN bool
-jot_plan_arg(Make *m, uint32_t number)
+static bool
+kernel_arg_var(Make *m, uint32_t number)
 {
     return jot_vec_add(m->ctx, m->plan->args, number, "plan");
 }
@@ -75,13 +75,13 @@ jot_plan_arg_at(Make *m, uint32_t pos)
 {
     uint32_t var;
 
-    return jot_plan_var(m, pos, &var) && jot_plan_arg(m, var);
+    return jot_plan_var(m, pos, &var) && kernel_arg_var(m, var);
 }
 
 JOT_FN bool
 jot_plan_arg_own(Make *m, int64_t nelem, jot_DType dtype)
 {
-    return jot_plan_var_new(m, VAR_TEMP, 0, nelem, dtype) && jot_plan_arg(m, m->plan->vars.n - 1);
+    return jot_plan_var_new(m, VAR_TEMP, 0, nelem, dtype) && kernel_arg_var(m, m->plan->vars.n - 1);
 }
 
 /* ---- text --------------------------------------------------------------------------------- */
@@ -188,7 +188,7 @@ static bool
 kernel_arg_again(Make *m, uint32_t var)
 {
     jot_plan_var_touch(m, var);
-    return jot_plan_arg(m, var);
+    return kernel_arg_var(m, var);
 }
 
 /* The variable that a group reads or writes for a position: a copy of it, maybe. */

@@ -375,7 +375,6 @@ JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
 /* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it
  * want a quick tier; the step to the plan's, or its kernels given back. */
-JOT_FN bool jot_plan_arg(Make *m, uint32_t var);
 JOT_FN bool jot_plan_arg_at(Make *m, uint32_t pos); /* jot_plan_var as one */
 /* ... memory of this step alone. */
 JOT_FN bool jot_plan_arg_own(Make *m, int64_t nelem, jot_DType dtype);

@@ -112,9 +112,6 @@ JOT_FN void jot_contract_vectors(LoopList *list, int axis, int64_t block, int la
 /* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
 JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
-/* Steps of the sum that a panel's vectors are asked for before, which lie `moved` elements apart;
- * 0: they stay in the first cache. */
-JOT_FN int jot_contract_ahead(const ContractMake *m, int64_t moved);
 /* Can the load be read through a tile that is more than panels of rows (ccode/contract/tile.c)? */
 JOT_FN bool jot_contract_tile(const ContractMake *m, uint32_t value, ContractTile *t);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */

@@ -400,26 +400,20 @@ plan_lines(ContractMake *m, ContractPlan *p)
 /* A panel of b that does not stay in the first cache is a stream, for each block of rows anew; its
  * lines are asked for as early as they are far: 2048 x 2048 x 2048 from 55 to 49 ms. What moves by
  * more than a panel from one k to the next touches other pages, which are not asked for. */
-JOT_FN int
-jot_contract_ahead(const ContractMake *m, int64_t moved)
+static int
+plan_ahead(const ContractMake *m, const ContractPlan *p)
 {
     int64_t k = jot_kernel_extent(m->k, m->c.k), steps = PLAN_LATENCY;
+    int64_t moved = p->b == PACK_PANEL ? m->block
+                  : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]);
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
+    if (m->unrolled)
+        return 1;
     if (moved <= 0 || moved > m->block * 2 || m->lanes == 1 ||
         k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / 2)
         return 0;
     steps /= m->rows * m->vectors / 2 > 4 ? m->rows * m->vectors / 2 : 4;
     return (int)(steps < 4 ? 4 : steps);
-}
-
-static int
-plan_ahead(const ContractMake *m, const ContractPlan *p)
-{
-    int64_t moved = p->b == PACK_PANEL ? m->block
-                  : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]);
-    if (m->unrolled)
-        return 1;
-    return jot_contract_ahead(m, moved);
 }
 
 /* ---- nest --------------------------------------------------------------------------------- */

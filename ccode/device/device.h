@@ -13,7 +13,6 @@ typedef struct { int warps, m, n, k, far[2]; bool transposed[2], swizzled[2]; } 
 /* Four warps' operands in lines of 128 bytes: piece c of 16 bytes of line r is where piece
  * c ^ r % 8 would be, so that eight pieces below each other lie on banks of their own. */
 JOT_FN bool jot_group_swizzled(const Sched *s, const KBuf *buf);
-JOT_FN jot_Scalar jot_matrix_pack(MatrixUnit x);
 JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in); /* emit_matrix.c */

@@ -76,8 +76,8 @@ matrix_operands(const Walk *w, const Stage *st, int axis, const Place **a, const
 
 enum { MATRIX_LOOPS = 6, MATRIX_PARTS = 16, MATRIX_ROW = 16 };
 
-JOT_FN jot_Scalar
-jot_matrix_pack(MatrixUnit x)
+static jot_Scalar
+matrix_packed(MatrixUnit x)
 {
     jot_Scalar c;
     c.u = (uint64_t)x.m | (uint64_t)x.n << 8 | (uint64_t)x.k << 16
@@ -212,7 +212,7 @@ matrix_step(Walk *w, const Stage *st, uint32_t stage, const int *axis, int count
     arg[n++] = matrix_begin(w, st, x.a, &old);
     arg[n++] = matrix_begin(w, st, x.b, &old);
     n = (int)matrix_add(w, w->k->bufs.v[x.a->buf].dtype, x.a->buf << 16 | x.b->buf,
-                        jot_matrix_pack(unit), arg, n);
+                        matrix_packed(unit), arg, n);
     if (unit.warps != 4)
         return;
     if (w->issues)
@@ -230,7 +230,7 @@ jot_walk_products(Walk *w, uint32_t product)
     MatrixUnit unit = jot_matrix_unit(in.c);
     memcpy(arg, &w->code->args.v[in.arg], in.narg * sizeof *arg);
     unit.k = 0;
-    matrix_add(w, in.dtype, in.aux, jot_matrix_pack(unit), arg, in.narg);
+    matrix_add(w, in.dtype, in.aux, matrix_packed(unit), arg, in.narg);
 }
 
 /* ---- of a processor ----------------------------------------------------------------------- */

@@ -177,8 +177,8 @@ static const Helper helpers[] = {
       "            c[i * 32 + j] = sum;\n        }\n#endif\n}\n" },
 };
 
-JOT_FN const char *
-jot_dialect_helper(const char *name, size_t n)
+static const char *
+dialect_helper(const char *name, size_t n)
 {
     for (size_t i = 0; i < sizeof helpers / sizeof helpers[0]; i++)
         if (jot_str_len(helpers[i].name) == n && memcmp(helpers[i].name, name, n) == 0)
@@ -329,7 +329,7 @@ need(Prelude *p, const char *name, size_t n, int depth)
     if (p->ndone >= NEEDED || depth > 40 || n > sizeof p->done->name)
         return;
     fn = jot_prelude_find(name, n);
-    text = jot_dialect_helper(name, n);
+    text = dialect_helper(name, n);
     memcpy(p->done[p->ndone].name, name, n);
     p->done[p->ndone++].n = n; /* before what it needs itself */
     if (fn) {

@@ -57,8 +57,8 @@ truth_like(const Printer *p, const Inst *in)
 }
 
 /* Bits of a lane of the mask that a truth value is. */
-JOT_FN int
-jot_print_mask_bits(Printer *p, uint32_t n)
+static int
+lanes_mask_bits(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     int natural = p->lanes >= 16 ? 32 : 8 * (64 / p->lanes);
@@ -73,7 +73,7 @@ jot_print_mask_bits(Printer *p, uint32_t n)
             if (arg->dtype != JOT_BOOL)
                 return 8 * jot_print_lane_nbytes(arg->dtype);
         }
-    return jot_print_mask_bits(p, truth_like(p, in));
+    return lanes_mask_bits(p, truth_like(p, in));
 }
 
 /* A condition on indices. */
@@ -110,7 +110,7 @@ static void
 print_mask(Printer *p, uint32_t n, int bits)
 {
     const Inst *in = &p->code->inst.v[n];
-    int own = in->lanes ? jot_print_mask_bits(p, n) : bits;
+    int own = in->lanes ? lanes_mask_bits(p, n) : bits;
     if (!in->lanes) {
         jot_print_f(p, "jot_bc_i%dx%d(-(%v))", bits, p->lanes, n);
         return;
@@ -231,7 +231,7 @@ lanes_print_compare(Printer *p, const Inst *in)
     for (const char *t = truth[which]; *t; t++)
         if (*t == '%') {
             t++;
-            print_mask(p, *t == '0' ? a : b, jot_print_mask_bits(p, truth_like(p, in)));
+            print_mask(p, *t == '0' ? a : b, lanes_mask_bits(p, truth_like(p, in)));
         } else
             jot_text_put(p->out, t, 1);
 }
@@ -240,7 +240,7 @@ lanes_print_compare(Printer *p, const Inst *in)
 static void
 print_truth(Printer *p, const Inst *in, const char *text)
 {
-    int bits = jot_print_mask_bits(p, truth_like(p, in));
+    int bits = lanes_mask_bits(p, truth_like(p, in));
     jot_text_f(p->out, "(");
     for (; *text; text++)
         if (*text == '%')
@@ -256,7 +256,7 @@ print_select(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     int bits = 8 * jot_print_lane_nbytes(in->dtype);
     if (in->dtype == JOT_BOOL) {
-        bits = jot_print_mask_bits(p, truth_like(p, in));
+        bits = lanes_mask_bits(p, truth_like(p, in));
         jot_text_f(p->out, "jot_sel_i%dx%d(", bits, p->lanes);
     } else
         jot_text_f(p->out, "jot_sel_%sx%d(", jot_print_lane_type(in->dtype), p->lanes);
@@ -295,7 +295,7 @@ lanes_print_cast(Printer *p, const Inst *in)
     int from = p->code->inst.v[arg].dtype, to = in->round;
     bool same = jot_print_type(from) == jot_print_type(to) && from != JOT_BOOL;
     if (to == JOT_BOOL && from == JOT_BOOL)
-        print_mask(p, arg, jot_print_mask_bits(p, arg));
+        print_mask(p, arg, lanes_mask_bits(p, arg));
     else if (to == JOT_BOOL) {
         jot_text_f(p->out, "(");
         lanes_print_operand(p, arg, 3);
@@ -333,7 +333,7 @@ print_index(Printer *p, const Inst *in)
     int type = in->dtype >= JOT_F16 ? JOT_I64 : in->dtype;
     const char *to = in->dtype == JOT_F64 ? "f64" : "f32";
     if (in->dtype == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[arg])) {
-        jot_print_index_mask(p, arg, jot_print_mask_bits(p, (uint32_t)(in - p->code->inst.v)));
+        jot_print_index_mask(p, arg, lanes_mask_bits(p, (uint32_t)(in - p->code->inst.v)));
         return;
     }
     if (p->moves[arg] == MOVES_INDEX) {
@@ -370,7 +370,7 @@ lanes_print_ew(Printer *p, const Inst *in)
         print_select(p, in);
     else if (in->dtype == JOT_BOOL && (text[0] == '0' || text[0] == '1'))
         jot_text_f(p->out, "jot_bc_i%dx%d(%s)",
-                   jot_print_mask_bits(p, (uint32_t)(in - p->code->inst.v)), p->lanes,
+                   lanes_mask_bits(p, (uint32_t)(in - p->code->inst.v)), p->lanes,
                    text[0] == '0' ? "0" : "-1");
     else if (is_compare(in))
         lanes_print_compare(p, in);
@@ -461,7 +461,7 @@ lanes_set_value(Printer *p, const Inst *in)
     } else if (cell)
         jot_print_stored(p, arg[1], to->dtype);
     else if (truth)
-        print_mask(p, arg[1], jot_print_mask_bits(p, arg[0]));
+        print_mask(p, arg[1], lanes_mask_bits(p, arg[0]));
     else
         lanes_print_operand(p, arg[1], 13);
 }
@@ -503,7 +503,7 @@ jot_print_lanes_type(Printer *p, uint32_t n)
 {
     const Inst *in = &p->code->inst.v[n];
     if (in->dtype == JOT_BOOL)
-        jot_text_f(p->out, "jot_i%dx%d ", jot_print_mask_bits(p, n), p->lanes);
+        jot_text_f(p->out, "jot_i%dx%d ", lanes_mask_bits(p, n), p->lanes);
     else
         jot_text_f(p->out, "jot_%sx%d ",
                    jot_print_lane_type(in->dtype), p->lanes);

@@ -19,8 +19,8 @@ jot_vform_int(int bits, bool is_unsigned)
                    is_unsigned);
 }
 
-JOT_FN bool
-jot_vform_unsigned(VType t)
+static bool
+vform_unsigned(VType t)
 {
     return !vtype_is_float(t) && t % 2 == 1;
 }
@@ -145,7 +145,7 @@ vform_small(const VForm *f, int n, VType beside)
     uint32_t x = 0;
     if (!v->truth && v->vec && !vtype_is_float((VType)v->type) && jot_vtype(v->type)->bits < 32)
         return (VType)v->type;
-    if (v->kind == V_UNARY && v->op == '-' && !v->vec && !jot_vform_unsigned(beside))
+    if (v->kind == V_UNARY && v->op == '-' && !v->vec && !vform_unsigned(beside))
         v = &f->node[v->arg[0]];
     if (v->kind != V_NUMBER || beside == VT_NONE)
         return VT_NONE;

@@ -74,7 +74,6 @@ JOT_FN VType jot_vform_common(VType a, VType b);          /* of two operands */
 JOT_FN bool jot_vform_is_truth(const PreludeFn *fn);      /* returns a mask */
 /* ccode/emit/prelude_spell.c */
 JOT_FN VType jot_vform_int(int bits, bool is_unsigned);
-JOT_FN bool jot_vform_unsigned(VType t);
 JOT_FN void jot_vform_put_type(VForm *f, VType t);
 JOT_FN void jot_vform_source(VForm *f, const VNode *v);   /* as it stands */
 JOT_FN void jot_vform_open(VForm *f, VType from, VType to);

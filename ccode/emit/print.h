@@ -123,7 +123,6 @@ JOT_FN void jot_print_lanes_type(Printer *p, uint32_t n);
 /* jotm_max%f(%0, %1), the text of an operator, of all lanes; is it such a call? */
 JOT_FN void jot_print_lanes_call(Printer *p, const Inst *in, const char *text, int dtype);
 JOT_FN bool jot_print_is_call(const char *text);
-JOT_FN int jot_print_mask_bits(Printer *p, uint32_t n);
 JOT_FN void jot_print_index_mask(Printer *p, uint32_t n, int bits); /* of a condition on indices */
 JOT_FN const char *jot_print_lane_type(int dtype); /* what values are computed in: f32 of halves */
 JOT_FN void jot_print_stored(Printer *p, uint32_t n, int dtype); /* n as memory of dtype has it */
@@ -200,7 +199,5 @@ JOT_FN bool jot_prelude_vector(const char *name, size_t n, Text *out);
 /* Is this function on vectors long enough to be called, as name_called, and no instruction? */
 JOT_FN bool jot_prelude_may_call(const char *name, size_t n);
 JOT_FN uint64_t jot_prelude_vector_hash(uint64_t hash);
-/* Dialect's own helper functions (dialect.c); NULL: none of that name. */
-JOT_FN const char *jot_dialect_helper(const char *name, size_t n);
 
 #endif

@@ -375,8 +375,8 @@ jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
     return width;
 }
 
-JOT_FN bool
-jot_share_cuts(const Stage *st, int share, int more)
+static bool
+share_cuts(const Stage *st, int share, int more)
 {
     int kind = share > 0 ? st->loop[share - 1].kind : LOOP_SERIAL;
     if (kind != LOOP_GRID && kind != LOOP_TEAM)
@@ -415,7 +415,7 @@ jot_sched_shares(const Sched *s, uint8_t *shares)
         while (last && share < last->n && share < st->n && share < most &&
                jot_loop_eq(&last->loop[share], &st->loop[share]))
             share++;
-        while (jot_share_cuts(st, share, last && last->n > share ? last->loop[share].kind : -1))
+        while (share_cuts(st, share, last && last->n > share ? last->loop[share].kind : -1))
             share--;
         for (uint32_t j = 0; j < i; j++)
             open[j] = open[j] < share ? open[j] : share;

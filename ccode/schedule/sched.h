@@ -59,9 +59,6 @@ JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t 
 /* The elements of the store that reads kept stage `kept` last, as its place. False: none will
  * do. */
 JOT_FN bool jot_sched_kept_place(Sched *s, uint32_t kept, Place *p);
-/* Sharing the first `share` loops with a stage that goes on with a loop of kind `more` (-1: none)
- * would cut a run of loops that are counted together. */
-JOT_FN bool jot_share_cuts(const Stage *st, int share, int more);
 JOT_FN bool jot_loop_eq(const SLoop *a, const SLoop *b);
 JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a space before */
 JOT_FN char jot_loop_letter(int kind); /* its letter in text; 0: none */
