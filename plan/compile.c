@@ -290,17 +290,12 @@ compile_due(const PlanKernel *k, uint64_t now)
 /* Code for the extents that a step has is worth it where these come again: the plan, or the group.
  * That sizes which do not share a text is no reason. */
 static bool
-compile_repeats(const Plan *plan, const PlanStep *step, uint64_t now)
-{
-    return compile_due(step->best.kernel, now) && (plan->runs > 1 || step->known);
-}
-
-static bool
 compile_wanted(const Plan *plan, const PlanStep *step, PlanTier tier, PlanKind kind, uint64_t now)
 {
     const PlanKernel *best = step->best.kernel, *quick = step->quick.kernel;
     bool missing = !best->fn && !best->module;
-    bool own = now ? compile_repeats(plan, step, now) : !plan->generic || !jot_tier_varies(step);
+    bool own = now ? compile_due(best, now) && (plan->runs > 1 || step->known)
+                   : !plan->generic || !jot_tier_varies(step);
 
     if (tier == TIER_BEST)
         return missing && best->kind == kind && own;

@@ -219,14 +219,6 @@ typedef struct {
     Vec(NodeId) stack;
 } DonateRun;
 
-static bool
-donate_listed(const DonateRun *r, NodeId id)
-{
-    uint32_t at = jot_node(r->ctx, id)->at;
-
-    return at < r->s->list.n && r->s->list.v[at] == id;
-}
-
 /* The node's value is needed after the run: what is computed by it is there then, what it stands on
  * stays. False: refused. */
 static bool
@@ -237,7 +229,7 @@ donate_need(DonateRun *r, NodeId id)
     r->stack.n = 0;
     for (;;) {
         const Node *n = jot_node(r->ctx, id);
-        bool listed = donate_listed(r, id);
+        bool listed = jot_plan_listed(r->ctx, r->s, id);
         int k;
 
         if (listed && n->data)

@@ -480,13 +480,12 @@ known_step_drop(jot_Ctx *ctx, PlanKnown *known)
 JOT_FN bool
 jot_plan_known_fits(const Make *m)
 {
-    const jot_Config *c = &m->ctx->config;
     int i;
 
     for (i = 0; i < jot_emit_passes_n; i++) /* what is not built cannot be shown */
         if (jot_plan_dumps(m->ctx, jot_emit_passes[i].letter))
             return false;
-    return !m->plan->dialect && !(c->schedule && c->schedule[0] == 'r' && c->schedule[1] == 'a');
+    return !m->plan->dialect && !jot_plan_random(m);
 }
 
 /* Number of a node in the key: of the few that are in memory, or literals. */

@@ -204,6 +204,7 @@ JOT_FN void jot_func_end(Func *f);
 JOT_FN bool jot_plan_cache_open(jot_Ctx *ctx);
 /* Fills in roots, list and asked for what is wanted. */
 JOT_FN bool jot_plan_select(jot_Ctx *ctx, Selection *s);
+JOT_FN bool jot_plan_listed(jot_Ctx *ctx, const Selection *s, NodeId id); /* is it in list? */
 JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 
 /* plan/key.c: the cache. */
@@ -372,6 +373,7 @@ JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 /* Lanes of kernels that gain by the machine's. */
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
 JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
+JOT_FN bool jot_plan_random(const Make *m); /* schedules are drawn */
 JOT_FN bool jot_plan_step(Make *m, uint32_t group);
 /* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it
  * want a quick tier; the step to the plan's, or its kernels given back. */

@@ -173,6 +173,14 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
     return ok && jot_flow_settle(ctx, &s->list);
 }
 
+JOT_FN bool
+jot_plan_listed(jot_Ctx *ctx, const Selection *s, NodeId id)
+{
+    uint32_t at = jot_node(ctx, id)->at;
+
+    return at < s->list.n && s->list.v[at] == id;
+}
+
 JOT_FN void
 jot_plan_selection_free(jot_Ctx *ctx, Selection *s)
 {

@@ -12,9 +12,11 @@
  * some 30 bytes a line, where a thread of the library's own has 256 KB. */
 enum { TEXT_LINES = 2048 };
 
-static bool
-kernel_random(const char *word)
+JOT_FN bool
+jot_plan_random(const Make *m)
 {
+    const char *word = m->ctx->config.schedule;
+
     return word && word[0] == 'r' && word[1] == 'a';
 }
 
@@ -170,7 +172,7 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
               Text *out, EmitInfo *info, KernelCost *cost)
 {
     Text why = {&m->ctx->mem, NULL, 0, 0};
-    bool plain = tier == TIER_QUICK || !kernel_random(m->ctx->config.schedule), ok, again;
+    bool plain = tier == TIER_QUICK || !jot_plan_random(m), ok, again;
 
     do {
         PlanBuilt *built;

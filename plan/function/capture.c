@@ -21,14 +21,6 @@ capture_name(const Node *n)
     return n->name ? n->name : "a variable";
 }
 
-static bool
-capture_listed(jot_Ctx *ctx, const Selection *s, NodeId id)
-{
-    uint32_t at = jot_node(ctx, id)->at;
-
-    return at < s->list.n && s->list.v[at] == id;
-}
-
 /* The number of the input that a node is; as many as there are: none. */
 static uint32_t
 capture_input(const NodeList *in, NodeId id)
@@ -142,7 +134,7 @@ capture_slots(jot_Ctx *ctx, const Selection *s, const jot_Capture *c)
         const Node *n = slot->node ? jot_node(ctx, slot->node) : NULL;
 
         if (n && !n->data && n->ninputs && n->born < c->nodes && slot->depth < c->depth
-            && capture_listed(ctx, s, slot->node))
+            && jot_plan_listed(ctx, s, slot->node))
             return jot_fail(ctx, JOT_EUSE, "%s is read, an expression from before: jot_run it "
                             "there", capture_name(n));
     }
