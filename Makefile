@@ -6,6 +6,7 @@
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
 #   fuzz           random graphs, FUZZ=n of them bench       ratios against peers
 #   bench-drawn    drawn workloads against PyTorch: DRAWS=n of SEED=s
+#   bench-keep     of the last run, as NAME              bench-machines  the worst rows over all machines kept
 #   bench-speculation what a step costs, built and replayed: SECONDS each
 #   data-libs      what programs that read data or models link with
 #   install        PREFIX=/usr/local             wc          lines by room, the longest function
@@ -366,6 +367,12 @@ bench-drawn: $(B)/bench/bench
 	    --out $(DRAWN).jsonl --peers $(PEERS) --modes $(MODES) $(if $(BEFORE),--before $(BEFORE)) $(W) && \
 	python3 bench/report/drawn.py $(DRAWN).jsonl $(DRAWN).txt $< >$(DRAWN).md; cat $(DRAWN).md
 
+# what the last run found, kept for this machine as NAME, and the worst rows over all machines (docs/performance.md)
+bench-keep:
+	@[ -n "$(NAME)" ] || { echo "bench-keep: NAME=what docs/machines/NAME.jsonl is to be called, FROM=lines of other runs"; exit 1; }; \
+	python3 bench/report/machines.py --keep docs/machines/$(NAME).jsonl $(or $(FROM),$(BENCHOUT).jsonl) && $(MAKE) -s bench-machines
+bench-machines:
+	@python3 bench/report/machines.py docs/machines/*.jsonl
 # what speculation buys (docs/speculation.md): SECONDS of each program in each of three modes
 bench-speculation: $(B)/bench/speculation
 	@$< $(SECONDS)
@@ -384,7 +391,7 @@ bench-report:
 	fi
 
 .PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
-        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-speculation bench-report install wc clean
+        check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-keep bench-machines bench-speculation bench-report install wc clean
 
 clean:
 	rm -rf $(B) out

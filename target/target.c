@@ -20,7 +20,7 @@ JOT_FN void
 jot_target_default(Target *target)
 {
     static const Target plain = {
-        16, 16, false, 0, false, 1,
+        16, 16, 0, 0, false, 1,
         { 32 << 10, 256 << 10, 4 << 20, 0 },
         2.4e10,
         { 100e9, 50e9, 25e9, 10e9 },
@@ -69,7 +69,7 @@ jot_target_narrow(Target *target, const char *name)
     target->vector_nbytes = v->nbytes;
     target->vectors = v->vectors;
     target->fma = v->fma;
-    target->tiles = false;
+    target->tiles = 0;
     target->dots &= 1u << DOT_I16; /* all of these have it */
     return true;
 }
@@ -95,13 +95,13 @@ jot_target_draw(Target *t, uint64_t seed)
     static const int64_t least[LEVELS - 1] = { 1 << 10, 4 << 10, 64 << 10 };
     uint64_t h = jot_hash_u64(seed, 1);
     int i, widest = t->vector_nbytes;
-    uint32_t dots = t->dots;
-    bool fma = t->fma, tiles = t->tiles, blocks = t->blocks;
+    uint32_t dots = t->dots, tiles = t->tiles;
+    bool fma = t->fma, blocks = t->blocks;
 
     jot_target_default(t);
     t->fma = fma;
     t->blocks = blocks;
-    t->tiles = tiles && jot_hash_u64(seed, 15) & 1;
+    t->tiles = jot_hash_u64(seed, 15) & 1 ? tiles : 0;
     t->dots = jot_hash_u64(seed, 19) & 1 ? dots : 0;
     t->drawn = jot_hash_u64(seed, 0) | 1;
     for (t->vector_nbytes = 16; t->vector_nbytes < widest && h & 1; h /= 2)

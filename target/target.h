@@ -27,8 +27,8 @@ typedef struct Target {
     int vector_nbytes;            /* of the widest vector register: 64 AVX-512, 32 AVX2, 16 SSE and
                                      NEON; 0: kernels are scalar */
     int vectors;                  /* registers of that width */
-    bool tiles;                   /* it multiplies tiles of bf16 (AMX), and the process may */
     uint32_t dots;                /* rows of jot_target_dots that it has, a bit each */
+    uint32_t tiles;               /* ... by tiles of 16 x 16 sums (AMX), if the process may */
     bool fma;                     /* fused multiply-add in one instruction */
     int cores;
     int64_t cache_nbytes[LEVELS]; /* that one core reaches; L3 is shared; [LEVEL_MEMORY] unused */

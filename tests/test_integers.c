@@ -239,17 +239,19 @@ test_narrow(void)
 static void
 test_words(void)
 {
-    static const struct { jot_DType a, b; const char *of; } cases[] = {
-        {JOT_I8, JOT_I8, "dot u8i8"}, {JOT_U8, JOT_I8, "dot u8i8"}, {JOT_I8, JOT_U8, "dot u8i8"},
-        {JOT_U8, JOT_U8, "dot i16"}, {JOT_I16, JOT_I8, "dot i16"},
+    static const struct { jot_DType a, b; const char *of, *tiles; } cases[] = {
+        {JOT_I8, JOT_I8, "dot u8i8", "dot i8"}, {JOT_U8, JOT_I8, "dot u8i8", "dot u8i8"},
+        {JOT_I8, JOT_U8, "dot u8i8", "dot u8i8"}, {JOT_U8, JOT_U8, "dot i16", "dot u8"},
+        {JOT_I16, JOT_I8, "dot i16", NULL},
     };
     Target has;
 
     jot_target_default(&has);
     jot_machine_detect(&has);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        jot_Config config = {.backend = "cc", .dump = "k", .cache_dir = ""};
-        bool wide = has.dots >> DOT_U8I8 & 1, arm = has.dots >> DOT_I8 & 1;
+        jot_Config config = {.backend = "cc", .dump = "ks", .cache_dir = ""};
+        bool wide = has.dots >> DOT_U8I8 & 1, arm = has.dots >> DOT_I8 & 1, tiled;
+        const char *of;
         jot_Ctx *c;
 
         config.hooks.log = keep_log;
@@ -263,8 +265,12 @@ test_words(void)
         jot_Var a = jot_param(c, cases[i].a, JOT_SHAPE(64, 64), NULL);
         jot_Var b = jot_param(c, cases[i].b, JOT_SHAPE(64, 64), NULL);
         CHECK(jot_data(jot_matmul(a, b)) != NULL, "%s", jot_message(c));
-        CHECK(strstr(logged, strstr(cases[i].of, "u8i8") && !wide ? "dot i16" : cases[i].of),
-              "case %d: no %s\n%s", (int)i, cases[i].of, logged);
+        tiled = has.tiles >> DOT_I8 & 1 && cases[i].tiles;
+        of = tiled ? cases[i].tiles
+           : strstr(cases[i].of, "u8i8") && !wide ? "dot i16" : cases[i].of;
+        CHECK(strstr(logged, of), "case %d: no %s\n%s", (int)i, of, logged);
+        CHECK((strstr(logged, ":1m ") != NULL) == tiled, "case %d: %s tiles\n%s", (int)i,
+              tiled ? "no" : "by", logged);
         jot_close(c);
     }
 }

@@ -78,20 +78,24 @@ machine_guess(Target *t)
 }
 
 /* The state of tiles is large: Linux lets only those processes use them that have asked. */
-static bool
+static uint32_t
 machine_tiles(void)
 {
+    uint32_t rows = 0;
 #if defined(__linux__) && defined(__GNUC__) && !defined(__TINYC__) && defined(__x86_64__)
     enum { REQUEST_STATE = 0x1023, TILE_STATE = 18 };
     unsigned a, b, c, d = 0;
 
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d))
         d = 0;
-    return (d >> 22 & 1) && (d >> 24 & 1) /* bf16, tiles */
-        && !syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE);
-#else
-    return false;
+    if (d >> 22 & 1)
+        rows |= 1u << DOT_BF16;
+    if (d >> 25 & 1)
+        rows |= 1u << DOT_U8I8 | 1u << DOT_I8 | 1u << DOT_U8;
+    if (!rows || !(d >> 24 & 1) || syscall(SYS_arch_prctl, REQUEST_STATE, TILE_STATE))
+        rows = 0;
 #endif
+    return rows;
 }
 
 /* Its dot products, where all of its vectors have them and they are faster than plain ones: Intel's

@@ -65,15 +65,21 @@ JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *
 /* An instruction takes several terms at a time (a row of jot_target_dots), neighbours along `axis`:
  * loads a and b below the operands, the row's b below c's a if `turned`; bytes: words of them may
  * be read where they lie (ccode/contract/words.c). */
-typedef struct { int row, axis, parts; bool turned, bytes, high; uint32_t a, b; } ContractWords;
+typedef struct {
+    int row, axis, parts;
+    bool turned, bytes, high;
+    bool tiles;                 /* by the processor's matrix unit (ccode/contract/matrix_tiles.c) */
+    uint32_t a, b;
+} ContractWords;
 JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target,
                                   ContractWords *w);
 /* A copy of bytes that puts four of one axis side by side, which are apart where they are read, is
  * one of words, made of these. False: out of memory. */
 JOT_FN bool jot_words_copied(Kernel *k);
 
-/* Of a processor's matrix unit: sums of a call, in rows and columns; terms of a step. */
-enum { AMX_SIDE = 32 };
+/* Of a processor's matrix unit: sums of a call, in rows and columns; words of a row of its tiles,
+ * of 32 bits; shorter sides leave most of a tile empty. */
+enum { AMX_SIDE = 32, AMX_WORDS = 16, AMX_LEAST = 16 };
 
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);

@@ -23,6 +23,7 @@ typedef struct {
     const Target *target;
     int lanes, registers;
     int words;                  /* elements in a word of the operands; 0: they are no words */
+    bool tiled;                 /* they are for the processor's matrix unit */
     bool signs;                 /* both operands have theirs: none becomes unsigned */
     uint32_t less;              /* a sum over b, which is taken off the results; 0: none */
     int64_t panel;              /* steps within which an address must be regular */

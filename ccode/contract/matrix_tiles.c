@@ -28,7 +28,6 @@
 #include "ccode/rewrite/rewrite.h"
 
 enum {
-    AMX_LEAST = 16,       /* shorter sides leave most of a tile empty */
     AMX_BLOCK = 512,      /* sums of a block, in rows and columns */
     AMX_STEPS = 16        /* steps of a call */
 };
@@ -48,6 +47,13 @@ static int64_t
 matrix_up(int64_t ext)
 {
     return (ext + AMX_SIDE - 1) / AMX_SIDE * AMX_SIDE;
+}
+
+/* Steps along k of a row of a tile: elements of bf16, or words. */
+static int64_t
+matrix_terms(const ContractMake *m)
+{
+    return m->tiled ? AMX_WORDS : AMX_SIDE;
 }
 
 /* The longest axis of k goes last: its steps are the tiles'. */
@@ -73,14 +79,25 @@ jot_contract_matrix_fit(const ContractMake *m)
     for (int i = 0; i < m->nk; i++)
         if (k->axes.v[m->korder[i]].ext > terms)
             terms = k->axes.v[m->korder[i]].ext;
-    return m->target->tiles && m->lanes > 1 && sum->dtype == JOT_F32 && !sum->scaled &&
-           !sum->ncond && jot_contract_half(k, m->c.a) == JOT_BF16 &&
-           jot_contract_half(k, m->c.b) == JOT_BF16 && jot_axis_ext(m->s, m->r) >= AMX_LEAST &&
-           jot_axis_ext(m->s, m->v) >= AMX_LEAST && terms >= AMX_LEAST &&
+    if (!m->tiled
+        && (!(m->target->tiles >> DOT_BF16 & 1) || m->lanes == 1 || sum->dtype != JOT_F32 ||
+            sum->scaled || sum->ncond || jot_contract_half(k, m->c.a) != JOT_BF16 ||
+            jot_contract_half(k, m->c.b) != JOT_BF16 || terms < AMX_LEAST))
+        return false;
+    return jot_axis_ext(m->s, m->r) >= AMX_LEAST && jot_axis_ext(m->s, m->v) >= AMX_LEAST &&
            !matrix_grow(m, m->c.a) && !matrix_grow(m, m->c.b);
 }
 
 /* ---- what lies beyond the end of k -------------------------------------------------------- */
+
+/* The same instruction of other words, in the same places. */
+static uint32_t
+matrix_dot(const ContractMake *m, uint32_t a, uint32_t b)
+{
+    const Value *dot = &m->k->values.v[m->c.product];
+    bool turned = jot_v_arg(m->k, m->c.product, 0) != m->c.a;
+    return jot_v_dot(m->k, dot->ew, turned ? b : a, turned ? a : b);
+}
 
 static bool
 matrix_pad(ContractMake *m)
@@ -88,12 +105,13 @@ matrix_pad(ContractMake *m)
     Kernel *k = m->k;
     int axis = m->korder[m->nk - 1];
     int64_t ext[KERNEL_AXES], all = k->axes.v[axis].ext;
-    uint32_t a, b;
+    int64_t terms = matrix_terms(m);
+    uint32_t a, b, product;
     Space space;
     Ix inside;
-    if (all % AMX_SIDE == 0)
+    if (all % terms == 0)
         return true;
-    k->axes.v[axis].ext = matrix_up(all);
+    k->axes.v[axis].ext = (all + terms - 1) / terms * terms;
     space = jot_kernel_space(k, ext);
     inside = jot_ix_lt(k->ix, jot_ix_axis(k->ix, axis), jot_ix_const(k->ix, all), &space);
     if (!jot_axis_guard_loads(k, axis))
@@ -102,8 +120,9 @@ matrix_pad(ContractMake *m)
     b = jot_contract_where(k, m->c.b, inside);
     if (!a || !b)
         return false;
-    if ((a != m->c.a || b != m->c.b) &&
-        !jot_contract_again(k, &m->c, jot_v_ew(k, EW_MUL, JOT_F32, a, b, 0), a, b))
+    product = a == m->c.a && b == m->c.b ? m->c.product
+            : m->tiled ? matrix_dot(m, a, b) : jot_v_ew(k, EW_MUL, JOT_F32, a, b, 0);
+    if (product != m->c.product && !jot_contract_again(k, &m->c, product, a, b))
         return false;
     jot_kernel_refresh(k);
     return true;
@@ -132,9 +151,12 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     int last = m->korder[m->nk - 1];
     uint64_t free = m->k->values.v[value].free, own = jot_contract_parts(m, side);
     uint64_t sum = m->c.k & ~((uint64_t)1 << last);
+    int64_t terms = matrix_terms(m);
     Ix tile = jot_ix_const(ix, AMX_SIDE), two = jot_ix_const(ix, 2), i = jot_ix_axis(ix, side);
-    Ix k = jot_ix_axis(ix, last), in = jot_ix_mod(ix, k, tile, NULL);
-    bool rows = jot_contract_unit(m, value, last); /* they are read as they lie */
+    Ix row = jot_ix_const(ix, terms), k = jot_ix_axis(ix, last), in = jot_ix_mod(ix, k, row, NULL);
+    bool rows = jot_contract_unit(m, value, last) || /* they are read as they lie */
+                (m->words && jot_contract_words_along(m, value, last));
+    bool words = m->tiled && side == m->v; /* which tiles of b have along k */
     Stage st = jot_stage_begin(false, value);
     Dims d = {{0}, {0}, 0};
     st.phase = (uint8_t)phase;
@@ -143,10 +165,15 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
                  matrix_up(jot_axis_ext(m->s, side)) / AMX_SIDE);
     jot_stage_loop(&st, side, AMX_SIDE, LOOP_PARALLEL);
     matrix_axes(m, &d, &st, free & sum, LOOP_SERIAL);
-    jot_dims_add(&d, jot_ix_div(ix, k, tile, NULL), m->k->axes.v[last].ext / AMX_SIDE);
+    jot_dims_add(&d, jot_ix_div(ix, k, row, NULL), m->k->axes.v[last].ext / terms);
     if (rows)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
-    jot_stage_loop(&st, last, AMX_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&st, last, terms, LOOP_SERIAL);
+    if (words) {
+        jot_dims_add(&d, in, terms);
+        if (!rows)
+            jot_stage_loop(&st, last, 1, LOOP_SERIAL);
+    }
     if (pairs) {
         jot_dims_add(&d, jot_ix_div(ix, in, two, NULL), AMX_SIDE / 2);
         jot_stage_loop(&st, last, 2, LOOP_SERIAL);
@@ -154,10 +181,12 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     jot_dims_add(&d, jot_ix_mod(ix, i, tile, NULL), AMX_SIDE);
     if (!rows)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
-    jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : AMX_SIDE);
-    jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
+    if (!words)
+        jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : terms);
+    if (!words || rows)
+        jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
     st.nat = st.n;
-    st.res = jot_place_new(m->s, name, JOT_BF16, BUF_SHARED, &d);
+    st.res = jot_place_new(m->s, name, m->tiled ? JOT_U32 : JOT_BF16, BUF_SHARED, &d);
     return st.res.buf && jot_stage_add(m->s, &st);
 }
 
@@ -217,7 +246,7 @@ matrix_sum(ContractMake *m)
     sum = matrix_block(m, false, m->c.reduce, rows, columns);
     for (int i = 0; i + 1 < m->nk; i++)
         jot_stage_loop(&sum, m->korder[i], 1, LOOP_SERIAL);
-    jot_stage_loop(&sum, last, AMX_STEPS * AMX_SIDE, LOOP_SERIAL);
+    jot_stage_loop(&sum, last, AMX_STEPS * matrix_terms(m), LOOP_SERIAL);
     jot_stage_loop(&sum, m->v, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&sum, m->r, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&sum, m->r, 1, LOOP_MATRIX);
@@ -227,7 +256,7 @@ matrix_sum(ContractMake *m)
         matrix_side(m, &d, m->r, rows, part);
         matrix_side(m, &d, m->v, columns, part);
     }
-    sum.acc = jot_place_new(m->s, "sums", JOT_F32, BUF_SCRATCH, &d);
+    sum.acc = jot_place_new(m->s, "sums", m->tiled ? JOT_I32 : JOT_F32, BUF_SCRATCH, &d);
     out = matrix_block(m, true, 0, rows, columns);
     jot_stage_loop(&out, m->r, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&out, m->r, 1, LOOP_SERIAL);
@@ -241,6 +270,6 @@ JOT_FN bool
 jot_contract_matrix(ContractMake *m)
 {
     matrix_order(m);
-    return matrix_pad(m) && matrix_pack(m, m->c.b, m->v, "pb", 0, true) &&
+    return matrix_pad(m) && matrix_pack(m, m->c.b, m->v, "pb", 0, !m->tiled) &&
            matrix_pack(m, m->c.a, m->r, "pa", 1, false) && matrix_sum(m);
 }

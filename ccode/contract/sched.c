@@ -410,7 +410,7 @@ choose_axes(ContractMake *m, bool epilogue)
     best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
     choose_side(m, true, &best);
-    if (!epilogue && !m->less && jot_contract_dots_find(m, &dots) &&
+    if (!epilogue && !m->less && !m->tiled && jot_contract_dots_find(m, &dots) &&
         jot_choice_try(&best.choice, CHOICE_DOTS, dots.price, 1))
         m->dots = dots;
     jot_choice_end(&best.choice);
@@ -556,13 +556,14 @@ contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int 
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
         tiles = !m->most_vectors && jot_contract_matrix_fit(m);
+        ok = tiles || !m->tiled;
     }
     if (ok)
         ok = (m->dots.rows ? jot_contract_dots(m)
               : tiles      ? jot_contract_matrix(m) : jot_contract_place(m)) &&
              (!epilogue || contract_epilogue(m, epilogue, tiles));
     ok = jot_sched_settle(s, k, &was, ok);
-    *less = m->less != 0;
+    *less = m->less != 0 || (m->tiled && !ok);
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;
 }

@@ -80,6 +80,7 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, bool high, Con
     w->row = i;
     w->turned = turned;
     w->high = high;
+    w->tiles = false;
     w->parts = d->parts;
     w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
     w->a = words_load(k, c->a, turned || high ? d->b : d->a);
@@ -100,12 +101,31 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, bool high, Con
     return best >= 0;
 }
 
+/* Bytes by the processor's matrix unit: sides that fill its tiles, no windows, whose copies would be
+ * as large as all of them. */
+static bool
+words_tiled(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
+{
+    int m = jot_contract_longest(k, c->m), n = jot_contract_longest(k, c->n);
+    if (m < 0 || n < 0 || k->axes.v[m].ext < AMX_LEAST || k->axes.v[n].ext < AMX_LEAST
+        || jot_contract_windowed(k, c->a) || jot_contract_windowed(k, c->b))
+        return false;
+    for (int i = DOT_BF16 + 1; i < DOTS; i++)
+        if ((target->tiles >> i & 1)
+            && (words_fit(k, c, i, false, false, w) || words_fit(k, c, i, true, false, w))
+            && k->axes.v[w->axis].ext >= AMX_WORDS * w->parts / 2)
+            return w->tiles = true;
+    return false;
+}
+
 JOT_FN bool
 jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
 {
     const Value *sum = &k->values.v[c->reduce];
     bool plain = !sum->ncond, high = target->dots >> DOT_U8I8 & 1;
-    for (int i = target->tiles ? DOT_BF16 + 1 : 0; plain && i < DOTS; i++) {
+    if (plain && sum->dtype == JOT_I32 && !sum->scaled && words_tiled(k, c, target, w))
+        return true;
+    for (int i = target->tiles >> DOT_BF16 & 1 ? DOT_BF16 + 1 : 0; plain && i < DOTS; i++) {
         if (i == DOT_I16 && high && sum->dtype == JOT_I32
             && words_fit(k, c, DOT_U8I8, false, true, w))
             return true;
@@ -335,6 +355,7 @@ jot_contract_words(ContractMake *m)
     lies_b = words_lie(k, &w, w.b, &lb);
     if ((!lies_a && jot_contract_windowed(k, w.a)) || (!lies_b && jot_contract_windowed(k, w.b)))
         return true; /* each window's words would be made of the same bytes anew */
+    m->tiled = w.tiles;
     ext = k->axes.v[w.axis].ext;
     k->axes.v[w.axis].ext = (ext + w.parts - 1) / w.parts;
     m->words = lies_a && lies_b ? 0 : w.parts;

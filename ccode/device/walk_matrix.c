@@ -40,7 +40,7 @@ static const Place *
 matrix_place(const Walk *w, const Stage *st, int i)
 {
     const Value *product = &w->k->values.v[w->k->args.v[w->k->values.v[st->what].arg]];
-    int stage = product->op == VAL_EW && product->ew == EW_MUL
+    int stage = product->op == VAL_DOT || (product->op == VAL_EW && product->ew == EW_MUL)
                     ? w->stage_of[w->k->args.v[product->arg + (uint32_t)i]] : -1;
     return stage < 0 ? NULL : jot_stage_place(&w->s->stages.v[stage]);
 }
@@ -248,17 +248,30 @@ tiles_first(Walk *w, const Stage *st)
     return jot_walk_ix(&w->index, jot_ix_lt(ix, sum, jot_ix_const(ix, 1), &w->index.space));
 }
 
-enum { TILES_ARGS = 4, TILES_TERMS = 32 };
+enum { TILES_ARGS = 4, TILES_ROW = 64 /* bytes */ };
 
-/* Operand of rows, operand of columns: pa[.., i, k], pb[.., k / 2, j, k % 2]. */
+/* Which instruction: the row of what it contracts, or behind these one whose operands are turned. */
+static uint32_t
+tiles_unit(const Walk *w, const Stage *st, const Place *rows)
+{
+    const Value *product = &w->k->values.v[w->k->args.v[w->k->values.v[st->what].arg]];
+    bool turned = rows != matrix_place(w, st, 0);
+    return product->op != VAL_DOT ? DOT_BF16
+         : product->ew == DOT_U8I8 && turned ? TILES_I8U8 : product->ew;
+}
+
+/* Operand of rows, operand of columns: pa[.., i, k], pb[.., k / 2, j, k % 2]; of words pb[.., k,
+ * j]. */
 static void
 tiles_step(Walk *w, const Stage *st, const int *axis)
 {
     const Place *a, *b, *c = &st->acc;
     uint32_t arg[TILES_ARGS];
     jot_Scalar steps;
-    if (!matrix_operands(w, st, axis[0], &a, &b) || c->kind != PLACE_MEM ||
-        w->at.left[axis[2]] % TILES_TERMS) {
+    int64_t terms = 0;
+    if (matrix_operands(w, st, axis[0], &a, &b))
+        terms = TILES_ROW / (int64_t)jot_dtype_nbytes((jot_DType)w->k->bufs.v[a->buf].dtype);
+    if (!terms || c->kind != PLACE_MEM || w->at.left[axis[2]] % terms) {
         jot_code_refuse(w->code,
                         "a matrix unit's operands and sums are not in memory, or k has a rest");
         return;
@@ -267,8 +280,9 @@ tiles_step(Walk *w, const Stage *st, const int *axis)
     arg[1] = jot_walk_address(w, a);
     arg[2] = jot_walk_address(w, b);
     arg[3] = tiles_first(w, st);
-    steps.i = w->at.left[axis[2]] / TILES_TERMS;
-    matrix_add(w, w->k->bufs.v[a->buf].dtype, c->buf << 16 | a->buf << 8 | b->buf, steps, arg,
+    steps.i = w->at.left[axis[2]] / terms;
+    matrix_add(w, w->k->bufs.v[a->buf].dtype,
+               tiles_unit(w, st, a) << 24 | c->buf << 16 | a->buf << 8 | b->buf, steps, arg,
                TILES_ARGS);
 }
 

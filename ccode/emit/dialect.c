@@ -96,6 +96,49 @@ typedef struct { const char *name, *text; } Helper;
     "    for (int i = 0; i < " parts "; i++, a >>= " bits ", b >>= " bits ")\n" \
     "        c = (jot_i32)((jot_u32)c + (jot_u32)((" type_a ")a * (" type_b ")b));\n" \
     "    return c;\n}\n"
+/* A step of the matrix unit of x86: 32 x 32 sums of rows of 64 bytes, which are so many elements
+ * of the operands' type; without it `term` is the product of element k of row i and of column j. */
+#define DIALECT_TILES(name, flag, unit, sum, of, each, terms, term) \
+    { "jot_tiles_" name, \
+      "void\njot_tiles_" name "(" sum " *c, const " of " *a, const " of " *b, jot_i64 steps,\n" \
+      "    jot_i64 first)\n{\n#ifdef " flag "\n" \
+      "    const jot_i64 low = 64, wide = 128;\n" \
+      "    if (first)\n" \
+      "        __asm__ volatile (\"tilezero %%tmm0\\n\\ttilezero %%tmm1\\n\\t\"\n" \
+      "                          \"tilezero %%tmm2\\n\\ttilezero %%tmm3\" : : );\n" \
+      "    else\n" \
+      "        __asm__ volatile (\"tileloadd (%0,%1,1), %%tmm0\\n\\t\"\n" \
+      "                          \"tileloadd 64(%0,%1,1), %%tmm1\\n\\t\"\n" \
+      "                          \"tileloadd 2048(%0,%1,1), %%tmm2\\n\\t\"\n" \
+      "                          \"tileloadd 2112(%0,%1,1), %%tmm3\"\n" \
+      "                          : : \"r\" (c), \"r\" (wide) : \"memory\");\n" \
+      "    for (jot_i64 i = 0; i < steps; i++, a += " each ", b += " each ")\n" \
+      "        __asm__ volatile (\"tileloadd (%1,%3,1), %%tmm6\\n\\t\"\n" \
+      "                          \"tileloadd 64(%1,%3,1), %%tmm7\\n\\t\"\n" \
+      "                          \"tileloaddt1 (%0,%2,1), %%tmm4\\n\\t\"\n" \
+      "                          \"" unit " %%tmm6, %%tmm4, %%tmm0\\n\\t\"\n" \
+      "                          \"" unit " %%tmm7, %%tmm4, %%tmm1\\n\\t\"\n" \
+      "                          \"tileloaddt1 1024(%0,%2,1), %%tmm5\\n\\t\"\n" \
+      "                          \"" unit " %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n" \
+      "                          \"" unit " %%tmm7, %%tmm5, %%tmm3\"\n" \
+      "                          : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide)\n" \
+      "                          : \"memory\");\n" \
+      "    __asm__ volatile (\"tilestored %%tmm0, (%0,%1,1)\\n\\t\"\n" \
+      "                      \"tilestored %%tmm1, 64(%0,%1,1)\\n\\t\"\n" \
+      "                      \"tilestored %%tmm2, 2048(%0,%1,1)\\n\\t\"\n" \
+      "                      \"tilestored %%tmm3, 2112(%0,%1,1)\"\n" \
+      "                      : : \"r\" (c), \"r\" (wide) : \"memory\");\n" \
+      "#else\n" \
+      "    for (int i = 0; i < 32; i++)\n        for (int j = 0; j < 32; j++) {\n" \
+      "            " sum " sum = first ? 0 : c[i * 32 + j];\n" \
+      "            for (jot_i64 k = 0; k < " terms " * steps; k++)\n" \
+      "                " term ";\n" \
+      "            c[i * 32 + j] = sum;\n        }\n#endif\n}\n" }
+#define DIALECT_TILES_BYTES(name, unit, dot) \
+    DIALECT_TILES(name, "__AMX_INT8__", unit, "jot_i32", "jot_u32", "512", "16", \
+                  "sum = jot_dot_" dot ", sum)")
+#define TILES_A "a[k / 16 * 512 + i * 16 + k % 16]"
+#define TILES_B "b[k * 32 + j]"
 static const Helper helpers[] = {
     { "jot_clamp",
       "jot_i64\njot_clamp(jot_i64 i, jot_i64 n)\n{\n"
@@ -131,50 +174,21 @@ static const Helper helpers[] = {
     { "jot_dot_u8i8", DIALECT_DOT("u8i8", "4", "jot_u8", "jot_i8", "8") },
     /* The matrix unit of x86 (AMX): eight tiles of 16 rows of 64 bytes, of which four hold sums. */
     { "jot_tiles_open",
-      "void\njot_tiles_open(void)\n{\n#ifdef __AMX_BF16__\n"
+      "void\njot_tiles_open(void)\n{\n#ifdef __AMX_TILE__\n"
       "    static const unsigned char shape[64] = {1, [16] = 64, [18] = 64, [20] = 64, [22] = 64,\n"
       "        [24] = 64, [26] = 64, [28] = 64, [30] = 64, [48] = 16, [49] = 16, [50] = 16,\n"
       "        [51] = 16, [52] = 16, [53] = 16, [54] = 16, [55] = 16};\n"
       "    __asm__ volatile (\"ldtilecfg %0\" : : \"m\" (shape));\n#endif\n}\n" },
     { "jot_tiles_close",
-      "void\njot_tiles_close(void)\n{\n#ifdef __AMX_BF16__\n"
+      "void\njot_tiles_close(void)\n{\n#ifdef __AMX_TILE__\n"
       "    __asm__ volatile (\"tilerelease\");\n#endif\n}\n" },
-    { "jot_tiles_bf16",
-      "void\njot_tiles_bf16(float *c, const jot_u16 *a, const jot_u16 *b, jot_i64 steps,\n"
-      "    jot_i64 first)\n{\n#ifdef __AMX_BF16__\n"
-      "    const jot_i64 low = 64, wide = 128;\n"
-      "    if (first)\n"
-      "        __asm__ volatile (\"tilezero %%tmm0\\n\\ttilezero %%tmm1\\n\\t\"\n"
-      "                          \"tilezero %%tmm2\\n\\ttilezero %%tmm3\" : : );\n"
-      "    else\n"
-      "        __asm__ volatile (\"tileloadd (%0,%1,1), %%tmm0\\n\\t\"\n"
-      "                          \"tileloadd 64(%0,%1,1), %%tmm1\\n\\t\"\n"
-      "                          \"tileloadd 2048(%0,%1,1), %%tmm2\\n\\t\"\n"
-      "                          \"tileloadd 2112(%0,%1,1), %%tmm3\"\n"
-      "                          : : \"r\" (c), \"r\" (wide) : \"memory\");\n"
-      "    for (jot_i64 i = 0; i < steps; i++, a += 1024, b += 1024)\n"
-      "        __asm__ volatile (\"tileloadd (%1,%3,1), %%tmm6\\n\\t\"\n"
-      "                          \"tileloadd 64(%1,%3,1), %%tmm7\\n\\t\"\n"
-      "                          \"tileloaddt1 (%0,%2,1), %%tmm4\\n\\t\"\n"
-      "                          \"tdpbf16ps %%tmm6, %%tmm4, %%tmm0\\n\\t\"\n"
-      "                          \"tdpbf16ps %%tmm7, %%tmm4, %%tmm1\\n\\t\"\n"
-      "                          \"tileloaddt1 1024(%0,%2,1), %%tmm5\\n\\t\"\n"
-      "                          \"tdpbf16ps %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n"
-      "                          \"tdpbf16ps %%tmm7, %%tmm5, %%tmm3\"\n"
-      "                          : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide)\n"
-      "                          : \"memory\");\n"
-      "    __asm__ volatile (\"tilestored %%tmm0, (%0,%1,1)\\n\\t\"\n"
-      "                      \"tilestored %%tmm1, 64(%0,%1,1)\\n\\t\"\n"
-      "                      \"tilestored %%tmm2, 2048(%0,%1,1)\\n\\t\"\n"
-      "                      \"tilestored %%tmm3, 2112(%0,%1,1)\"\n"
-      "                      : : \"r\" (c), \"r\" (wide) : \"memory\");\n"
-      "#else\n"
-      "    for (int i = 0; i < 32; i++)\n        for (int j = 0; j < 32; j++) {\n"
-      "            float sum = first ? 0 : c[i * 32 + j];\n"
-      "            for (jot_i64 k = 0; k < 32 * steps; k++)\n"
-      "                sum += jotm_bf16_to_f32(a[k / 32 * 1024 + i * 32 + k % 32])\n"
-      "                       * jotm_bf16_to_f32(b[k / 2 * 64 + 2 * j + k % 2]);\n"
-      "            c[i * 32 + j] = sum;\n        }\n#endif\n}\n" },
+    DIALECT_TILES("bf16", "__AMX_BF16__", "tdpbf16ps", "float", "jot_u16", "1024", "32",
+                  "sum += jotm_bf16_to_f32(a[k / 32 * 1024 + i * 32 + k % 32])\n"
+                  "                       * jotm_bf16_to_f32(b[k / 2 * 64 + 2 * j + k % 2])"),
+    DIALECT_TILES_BYTES("u8i8", "tdpbusd", "u8i8(" TILES_A ", " TILES_B),
+    DIALECT_TILES_BYTES("i8u8", "tdpbsud", "u8i8(" TILES_B ", " TILES_A),
+    DIALECT_TILES_BYTES("i8", "tdpbssd", "i8(" TILES_A ", " TILES_B),
+    DIALECT_TILES_BYTES("u8", "tdpbuud", "u8(" TILES_A ", " TILES_B),
 };
 
 static const char *

@@ -17,7 +17,7 @@ find_used(const Printer *p, Used *u)
         if (!in->live && !in->uses)
             continue;
         if (in->op == C_MATRIX || in->op == C_COPY)
-            u->used[in->aux >> 16] = u->used[in->aux % 256] = true;
+            u->used[in->aux >> 16 & 255] = u->used[in->aux % 256] = true;
         if (in->op == C_MATRIX && !p->d->device)
             u->tiles = u->used[in->aux / 256 % 256] = true;
         if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC ||

@@ -377,8 +377,9 @@ print_store(Printer *p, const Inst *in)
 static void
 print_tiles(Printer *p, const Inst *in)
 {
-    const uint32_t *arg = &p->code->args.v[in->arg];
-    jot_text_f(p->out, "jot_tiles_%s(", jot_dtype_name((jot_DType)in->dtype));
+    const uint32_t *arg = &p->code->args.v[in->arg], unit = in->aux >> 24;
+    jot_text_f(p->out, "jot_tiles_%s(",
+               unit == TILES_I8U8 ? "i8u8" : jot_target_dots[unit].name);
     for (int i = 0; i < 3; i++)
         jot_print_f(p, "%b + %2w, ", in->aux >> (16 - 8 * i) & 255, arg[i]);
     jot_print_f(p, "%i, %w);\n", in->c.i, arg[3]);

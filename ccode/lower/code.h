@@ -16,6 +16,9 @@
 #include "ccode/emit.h"
 #include "ccode/schedule/sched.h"
 
+/* Behind the rows of jot_target_dots: i8 in rows by u8 in columns, which only tiles tell apart. */
+enum { TILES_I8U8 = DOTS };
+
 typedef enum {
     C_POISON,
     C_FUNC,     /* the function: outermost block */
@@ -28,8 +31,9 @@ typedef enum {
     C_ITEM,     /* number of the item in its work-group */
     C_TEAM,     /* arg 0 of all items of a work-group under `ew`, the same for all of them */
     C_BARRIER,  /* of a work-group: what its items wrote is seen by them all */
-    C_MATRIX,   /* of this machine: c.i steps, sums at arg 0 of buffer aux >> 16, operands at arg 1
-                   and arg 2 of buffers aux >> 8 & 255 and aux & 255, arg 3: the sums begin.
+    C_MATRIX,   /* of this machine: c.i steps, sums at arg 0 of buffer aux >> 16 & 255, operands at
+                   arg 1 and arg 2 of buffers aux >> 8 & 255 and aux & 255, arg 3: the sums begin;
+                   aux >> 24: a row of jot_target_dots, or TILES_I8U8.
                    Of a device: sums arg[0 .. narg - 2) += the product of what is at the last two
                    arguments in buffers aux >> 16 and aux & 0xffff, which have dtype; MatrixUnit
                    in c */

@@ -271,11 +271,12 @@ ask_open(Ask *a, Sched *s, Kernel *k, const Wanted *want, Text *why)
     a->why = why;
     a->lanes = want->quick ? 1 : want->config->lanes;
     a->target = *want->target;
-    a->target.tiles = a->target.tiles && want->dialect->vectors;
     if (want->quick) {
         a->target.vector_nbytes = 0;
-        a->target.fma = a->target.tiles = false;
+        a->target.fma = false;
     }
+    if (want->quick || !want->dialect->vectors)
+        a->target.tiles = 0;
     a->facts = ask_facts(a);
 }
 
