@@ -460,7 +460,8 @@ typedef struct { const char *to, *from; int lanes; const char *target, *call; } 
     { "i64", "i32", lanes, target, "pmovsxdq" size "(x" more last }, \
     { "u64", "i32", lanes, target, "pmovsxdq" size "(x" more last }
 #define CONVERT_UP(from, call, narrow) \
-    { "i32", from, 16, "__AVX512F__", call "512_mask((" narrow ")x, (jot_i32x16){0}, -1)" }
+    { "i32", from, 16, "__AVX512F__", call "512_mask((" narrow ")x, (jot_i32x16){0}, -1)" }, \
+    { "u32", from, 16, "__AVX512F__", call "512_mask((" narrow ")x, (jot_i32x16){0}, -1)" }
 static const ConvertName convert_names[] = {
     CONVERT_TO64(8, "__AVX512F__", "512_mask", ", (jot_i64x8){0}", ", -1)"),
     CONVERT_TO64(4, "__AVX2__", "256", "", ")"),
@@ -478,7 +479,8 @@ static const ConvertName convert_names[] = {
     { "i32", "f64", 4, "__AVX__", "cvttpd2dq256(x)" },
     CONVERT_UP("u8", "pmovzxbd", "chars"), CONVERT_UP("i8", "pmovsxbd", "chars"),
     CONVERT_UP("u16", "pmovzxwd", "jot_i16x16"), CONVERT_UP("i16", "pmovsxwd", "jot_i16x16"),
-    { "u32", "u16", 16, "__AVX512F__", "pmovzxwd512_mask((jot_i16x16)x, (jot_i32x16){0}, -1)" },
+    { "i8", "u32", 16, "__AVX512F__", "pmovdb512_mask((jot_i32x16)x, (chars){0}, -1)" },
+    { "u8", "u32", 16, "__AVX512F__", "pmovdb512_mask((jot_i32x16)x, (chars){0}, -1)" },
     { "i8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },
     { "u8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },
     { "i16", "i32", 16, "__AVX512F__", "pmovdw512_mask(x, (jot_i16x16){0}, -1)" },
