@@ -25,6 +25,7 @@
  *
  * Read before: ccode/contract/sched.c. After: ccode/device/walk_matrix.c. */
 #include "ccode/contract/make.h"
+#include "ccode/schedule/transpose.h"
 #include "ccode/rewrite/rewrite.h"
 
 enum {
@@ -142,6 +143,15 @@ matrix_axes(const ContractMake *m, Dims *d, Stage *st, uint64_t axes, LoopKind k
         }
 }
 
+/* Words of b that lie along k, in blocks without a rest: turned in registers. */
+static bool
+matrix_turned(const ContractMake *m, uint32_t value, int last)
+{
+    return m->lanes == AMX_WORDS && m->v < (int)m->k->axes.n && last < (int)m->k->axes.n &&
+           m->k->axes.v[last].ext % m->lanes == 0 && m->k->axes.v[m->v].ext % m->lanes == 0 &&
+           jot_transpose_load(m->k, value, m->v, last, m->lanes);
+}
+
 /* The operand in tiles, by all threads; pairs: of neighbours along k, as the unit has its
  * second. */
 static bool
@@ -157,6 +167,7 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     bool rows = jot_contract_unit(m, value, last) || /* they are read as they lie */
                 (m->words && jot_contract_words_along(m, value, last));
     bool words = m->tiled && side == m->v; /* which tiles of b have along k */
+    bool turned = words && rows && matrix_turned(m, value, last);
     Stage st = jot_stage_begin(false, value);
     Dims d = {{0}, {0}, 0};
     st.phase = (uint8_t)phase;
@@ -166,7 +177,7 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     jot_stage_loop(&st, side, AMX_SIDE, LOOP_PARALLEL);
     matrix_axes(m, &d, &st, free & sum, LOOP_SERIAL);
     jot_dims_add(&d, jot_ix_div(ix, k, row, NULL), m->k->axes.v[last].ext / terms);
-    if (rows)
+    if (rows && !turned)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
     jot_stage_loop(&st, last, terms, LOOP_SERIAL);
     if (words) {
@@ -179,11 +190,16 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
         jot_stage_loop(&st, last, 2, LOOP_SERIAL);
     }
     jot_dims_add(&d, jot_ix_mod(ix, i, tile, NULL), AMX_SIDE);
+    if (turned) {
+        jot_stage_loop(&st, side, m->lanes, LOOP_SERIAL);
+        jot_stage_loop(&st, last, 1, LOOP_UNROLL);
+        jot_stage_loop(&st, side, 1, LOOP_VECTOR);
+    }
     if (!rows)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
     if (!words)
         jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : terms);
-    if (!words || rows)
+    if ((!words || rows) && !turned)
         jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
     st.nat = st.n;
     st.res = jot_place_new(m->s, name, m->tiled ? JOT_U32 : JOT_BF16, BUF_SHARED, &d);
@@ -256,7 +272,7 @@ matrix_sum(ContractMake *m)
         matrix_side(m, &d, m->r, rows, part);
         matrix_side(m, &d, m->v, columns, part);
     }
-    sum.acc = jot_place_new(m->s, "sums", m->tiled ? JOT_I32 : JOT_F32, BUF_SCRATCH, &d);
+    sum.acc = jot_place_new(m->s, "sums", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
     out = matrix_block(m, true, 0, rows, columns);
     jot_stage_loop(&out, m->r, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&out, m->r, 1, LOOP_SERIAL);

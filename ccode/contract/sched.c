@@ -563,7 +563,7 @@ contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int 
               : tiles      ? jot_contract_matrix(m) : jot_contract_place(m)) &&
              (!epilogue || contract_epilogue(m, epilogue, tiles));
     ok = jot_sched_settle(s, k, &was, ok);
-    *less = m->less != 0 || (m->tiled && !ok);
+    *less = m->less != 0;
     jot_mem_free(k->mem, m, sizeof *m);
     return ok && !k->mem->failed;
 }
@@ -573,6 +573,15 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
                    Epilogue *epilogue)
 {
     bool less = !epilogue;
-    return contract_make(s, k, c, target, lanes, epilogue, &less)
-        || (less && !k->mem->failed && contract_make(s, k, c, target, lanes, epilogue, &(bool){0}));
+    Target without = *target; /* a matrix unit that the sides turned out not to fill */
+    if (contract_make(s, k, c, target, lanes, epilogue, &less))
+        return true;
+    without.tiles = 0;
+    if (target->tiles && !k->mem->failed) {
+        less = !epilogue;
+        if (contract_make(s, k, c, &without, lanes, epilogue, &less))
+            return true;
+    }
+    return less && !k->mem->failed
+        && contract_make(s, k, c, &without, lanes, epilogue, &(bool){0});
 }

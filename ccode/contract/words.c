@@ -101,17 +101,18 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, bool high, Con
     return best >= 0;
 }
 
-/* Bytes by the processor's matrix unit: sides that fill its tiles, no windows, whose copies would be
+/* By the processor's matrix unit: sides that fill its tiles, no windows, whose copies would be
  * as large as all of them. */
 static bool
 words_tiled(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
 {
+    const Value *sum = &k->values.v[c->reduce];
     int m = jot_contract_longest(k, c->m), n = jot_contract_longest(k, c->n);
-    if (m < 0 || n < 0 || k->axes.v[m].ext < AMX_LEAST || k->axes.v[n].ext < AMX_LEAST
+    if (sum->scaled || m < 0 || n < 0 || k->axes.v[m].ext < AMX_LEAST || k->axes.v[n].ext < AMX_LEAST
         || jot_contract_windowed(k, c->a) || jot_contract_windowed(k, c->b))
         return false;
-    for (int i = DOT_BF16 + 1; i < DOTS; i++)
-        if ((target->tiles >> i & 1)
+    for (int i = 0; i < DOTS; i++)
+        if ((target->tiles >> i & 1) && sum->dtype == jot_target_dots[i].sum
             && (words_fit(k, c, i, false, false, w) || words_fit(k, c, i, true, false, w))
             && k->axes.v[w->axis].ext >= AMX_WORDS * w->parts / 2)
             return w->tiles = true;
@@ -123,7 +124,7 @@ jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target, 
 {
     const Value *sum = &k->values.v[c->reduce];
     bool plain = !sum->ncond, high = target->dots >> DOT_U8I8 & 1;
-    if (plain && sum->dtype == JOT_I32 && !sum->scaled && words_tiled(k, c, target, w))
+    if (plain && words_tiled(k, c, target, w))
         return true;
     for (int i = target->tiles >> DOT_BF16 & 1 ? DOT_BF16 + 1 : 0; plain && i < DOTS; i++) {
         if (i == DOT_I16 && high && sum->dtype == JOT_I32
@@ -208,7 +209,7 @@ words_lie(const Kernel *k, const ContractWords *w, uint32_t load, Layout *to)
 {
     const Value *v = &k->values.v[load];
     int dim = words_dim(k, v, w->axis);
-    return w->bytes && dim >= 0 && words_alone(k, load)
+    return (w->bytes || w->tiles) && dim >= 0 && words_alone(k, load)
         && jot_words_layout(k, v->buf, dim, w->parts, to);
 }
 
