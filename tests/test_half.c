@@ -112,7 +112,8 @@ test_products(const char *precision, const Target *has)
             CHECK(used == (tiles && dtype == JOT_BF16 && cases[i].k >= 16), "%s: tiles %d\n%s",
                   what, used, logged);
             used = strstr(logged, "dot bf16") != NULL;
-            CHECK(used == (dots && dtype == JOT_BF16 && cases[i].k >= 8), "%s: dots %d\n%s", what,
+            CHECK(used == (dtype == JOT_BF16 && cases[i].k >= (tiles ? 16 : 8) && (tiles || dots)),
+                  "%s: dots %d\n%s", what,
                   used, logged);
             jot_close(c);
         }

@@ -30,7 +30,8 @@
 
 enum {
     AMX_BLOCK = 512,      /* sums of a block, in rows and columns */
-    AMX_STEPS = 16        /* steps of a call */
+    AMX_STEPS = 16,       /* steps of a call */
+    AMX_RUN = 256         /* columns that are packed together */
 };
 
 /* The elements that the value is made of, and those that packing would make of them: windows read
@@ -152,6 +153,16 @@ matrix_turned(const ContractMake *m, uint32_t value, int last)
            jot_transpose_load(m->k, value, m->v, last, m->lanes);
 }
 
+/* Columns that are read side by side, of as many tiles as leave pieces for all threads. */
+static int64_t
+matrix_run(const ContractMake *m, int side)
+{
+    int64_t run = AMX_SIDE, ext = jot_axis_ext(m->s, side);
+    while (run < AMX_RUN && ext >= 2 * run * 4 * m->target->cores)
+        run *= 2;
+    return run;
+}
+
 /* The operand in tiles, by all threads; pairs: of neighbours along k, as the unit has its
  * second. */
 static bool
@@ -174,7 +185,7 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     matrix_axes(m, &d, &st, free & ~own & ~m->c.k, LOOP_PARALLEL);
     jot_dims_add(&d, jot_ix_div(ix, i, tile, NULL),
                  matrix_up(jot_axis_ext(m->s, side)) / AMX_SIDE);
-    jot_stage_loop(&st, side, AMX_SIDE, LOOP_PARALLEL);
+    jot_stage_loop(&st, side, words && !rows ? matrix_run(m, side) : AMX_SIDE, LOOP_PARALLEL);
     matrix_axes(m, &d, &st, free & sum, LOOP_SERIAL);
     jot_dims_add(&d, jot_ix_div(ix, k, row, NULL), m->k->axes.v[last].ext / terms);
     if (rows && !turned)
@@ -182,8 +193,10 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     jot_stage_loop(&st, last, terms, LOOP_SERIAL);
     if (words) {
         jot_dims_add(&d, in, terms);
-        if (!rows)
+        if (!rows) {
             jot_stage_loop(&st, last, 1, LOOP_SERIAL);
+            jot_stage_loop(&st, side, AMX_SIDE, LOOP_SERIAL);
+        }
     }
     if (pairs) {
         jot_dims_add(&d, jot_ix_div(ix, in, two, NULL), AMX_SIDE / 2);
