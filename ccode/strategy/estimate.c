@@ -17,7 +17,6 @@
  * Read before: ccode/schedule/touch.h, ccode/schedule/price.c, which orders lists of loops. After:
  * ccode/strategy/strategy.c. */
 #include "ccode/strategy/strategy.h"
-#include "ccode/contract/contract.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/cost.h"
 #include "ccode/ir/operands.h"
@@ -138,6 +137,17 @@ est_loops(const Estimate *e, Est *t)
         memcpy(t->inside[i + 1], left, sizeof left);
     }
     est_vectors(e, t);
+}
+
+/* Loops around a call of a processor's matrix unit, which goes over its operands once; all loops. */
+static int
+est_depth(const Est *t)
+{
+    int n = t->st->n;
+
+    while (n > 0 && t->st->loop[n - 1].kind == LOOP_MATRIX)
+        n--;
+    return n;
 }
 
 /* How often something is done that moves with these axes; elements: each is, not a vector. */
@@ -396,19 +406,22 @@ est_converted(const Estimate *e, const Est *t)
     return all;
 }
 
-/* Cycles of a processor's matrix unit (ccode/contract/matrix_tiles.c): its innermost three loops,
- * the last over the terms, are one call; 0: the stage is none of its. */
+/* Cycles of a processor's matrix unit (ccode/contract/matrix_tiles.c): its loops are one call, the
+ * last is over the terms; 0: the stage is none of its. */
 static double
 est_matrix(const Est *t)
 {
-    double calls = 1;
-    int n = t->st->n;
+    int depth = est_depth(t), last = t->st->n - 1;
+    double calls = 1, terms = last >= 0 ? t->steps[last] : 0;
 
-    if (n < 4 || t->st->loop[n - 1].kind != LOOP_MATRIX)
+    if (depth > last)
         return 0;
-    for (int i = 0; i < n - 3; i++)
+    for (int i = 0; i < depth; i++)
         calls *= t->steps[i];
-    return calls * (CYCLES_MATRIX * t->steps[n - 1] / AMX_SIDE + CYCLES_MATRIX_SUMS);
+    for (int i = 0; i < t->n; i++) /* a step takes rows of 64 bytes */
+        if (!t->touch[i].store)
+            return calls * (CYCLES_MATRIX * terms * t->touch[i].nbytes / 64 + CYCLES_MATRIX_SUMS);
+    return 0;
 }
 
 static double
@@ -480,7 +493,7 @@ est_fetched(const Estimate *e, int at, double cache, bool first)
     double all = 0;
     int keep = 0, around;
 
-    while (keep < t->st->n && est_room(e, at, keep, first) > cache)
+    while (keep < est_depth(t) && est_room(e, at, keep, first) > cache)
         keep++;
     if (keep == 0) /* all that the kernel touches: it is there from before */
         return 0;
