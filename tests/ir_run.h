@@ -53,6 +53,7 @@ ir_close(void)
 typedef struct {
     Kernel k;
     double *data[IR_BUFS];
+    KBuf made[IR_BUFS]; /* as it was, before a schedule takes its elements for words */
     jot_Scalar scalars[8];
 } IrCase;
 
@@ -119,6 +120,7 @@ ir_buf(IrCase *c, const char *name, jot_DType dtype, BufRole role, int rank, int
     if (dtype == JOT_BOOL && role == BUF_INPUT)
         for (size_t i = 0; i < n; i++)
             c->data[buf][i] = (double)((i * 7 / 3) % 2);
+    c->made[buf] = c->k.bufs.v[buf];
     return buf;
 }
 #define IN(name, rank, a, b, d, e) ir_buf(c, name, JOT_F32, BUF_INPUT, rank, a, b, d, e)
@@ -331,7 +333,7 @@ ir_run(IrCase *c, const Sched *s, const char *dialect, int cc, double **out, con
         block[b] = mem[b] = malloc(n + 1);
         memset(mem[b], buf->role == BUF_OUTPUT ? 0x55 : 0, n + 1);
         if (buf->role == BUF_INPUT)
-            ir_copy(buf, mem[b], c->data[b], true);
+            ir_copy(buf->bytes ? &c->made[b] : buf, mem[b], c->data[b], true);
         arg[nargs++] = mem[b];
     }
     if (posix_memalign(&scratch, 64, info.scratch_nbytes + 64) ||

@@ -1,27 +1,30 @@
-/* ccode/contract/matrix_tiles.c - a contraction of bf16 by a processor's matrix unit: operands
- * packed into tiles of 32 by 32, blocks of sums in memory, one call for each block of sums and of
- * k.
+/* ccode/contract/matrix_tiles.c - a contraction of bf16 or of bytes by a processor's matrix unit:
+ * operands packed into tiles, blocks of sums in memory, one call for each block of sums and of k.
  *
- *     %b: j:32p k:32 k:2 j k:1u; res pb[j/32, k/32, k%32/2, j%32, k%2]     pairs along k
+ *     %b: j:256p k:16 k j:32 j; res pb[j/32, k/16, k%16, j%32]     words of two or four along k
  *     phase
- *     %a: i:32p k:32 i k; res pa[i/32, k/32, i%32, k%32]
+ *     %a: i:32p i k:16 k; res pa[i/32, k/16, i%32, k%16]
  *     phase
- *     %c: i:512p j:512p | k:512 j:32 i:32 i:1m j:1m k:1m; acc sums[i%512/32, j%512/32, i%32, j%32]
+ *     %c: i:512p j:512p | k:256 j:32 i:32 i:1m j:1m k:1m; acc sums[i%512/32, j%512/32, i%32, j%32]
  *     !0: i:512p j:512p i:32 i j:32 j:16 j:1v
  *
- * The unit multiplies 16 x 32 by 32 x 16 elements at once and has room for four such sums, so a
- * call has 32 x 32 of them (jot_tiles_bf16, ccode/emit/dialect.c): all of its loops over i and j,
- * and those over a block of k. What the tiles hold beyond the ends of i and j is anything, as it
+ * The unit multiplies 16 x 16 by 16 x 16 words at once and has room for four such sums, so a call
+ * has 32 x 32 of them (jot_tiles_bf16 and so on, ccode/emit/dialect.c): all of its loops over i and
+ * j, and those over a block of k. What the tiles hold beyond the ends of i and j is anything, as it
  * only meets sums that nobody reads; beyond the end of k it is 0.
+ *
+ * Loads are words already (ccode/contract/words.c): of the memory's own where their elements are
+ * neighbours along k, of which b's are turned in registers, else made of elements. Halves that are
+ * computed are packed as they are, b's in pairs: pb[j/32, k/32, k%32/2, j%32, k%2].
  *
  * A panel of b for a block of k stays in the first cache while all tiles of a's block pass, these
  * come from the second. The sizes are the same for any number of threads that results depend on:
  * the order of the terms is.
  *
- *   requires  a kernel with jot_contract_only whose operands are both bf16; axes chosen
+ *   requires  a kernel with jot_contract_only whose operands are both bf16, or words; axes chosen
  *   keeps     what is computed, up to the order of summation; factors that are subnormal count as
  *             0, and so do sums that are
- *   breaks    the extent of one axis of k, which becomes a multiple of 32
+ *   breaks    the extent of one axis of k, which becomes a multiple of a tile's row
  *
  * Read before: ccode/contract/sched.c. After: ccode/device/walk_matrix.c. */
 #include "ccode/contract/make.h"

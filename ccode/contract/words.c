@@ -108,8 +108,9 @@ words_tiled(const Kernel *k, const Contract *c, const Target *target, ContractWo
 {
     const Value *sum = &k->values.v[c->reduce];
     int m = jot_contract_longest(k, c->m), n = jot_contract_longest(k, c->n);
-    if (sum->scaled || m < 0 || n < 0 || k->axes.v[m].ext < AMX_LEAST || k->axes.v[n].ext < AMX_LEAST
-        || jot_contract_windowed(k, c->a) || jot_contract_windowed(k, c->b))
+    if (sum->scaled || m < 0 || n < 0 || k->axes.v[m].ext < AMX_LEAST
+        || k->axes.v[n].ext < AMX_LEAST || jot_contract_windowed(k, c->a)
+        || jot_contract_windowed(k, c->b))
         return false;
     for (int i = 0; i < DOTS; i++)
         if ((target->tiles >> i & 1) && sum->dtype == jot_target_dots[i].sum

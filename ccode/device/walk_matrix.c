@@ -250,7 +250,7 @@ tiles_first(Walk *w, const Stage *st)
 
 enum { TILES_ARGS = 4, TILES_ROW = 64 /* bytes */ };
 
-/* Which instruction: the row of what it contracts, or behind these one whose operands are turned. */
+/* Which instruction: the row of what it contracts, or behind these that of turned operands. */
 static uint32_t
 tiles_unit(const Walk *w, const Stage *st, const Place *rows)
 {

@@ -70,22 +70,15 @@ jot_dialect_find(const char *name)
 }
 
 static const char typedefs[] =
-    "#ifdef __clang__\n"
-    "#pragma STDC FP_CONTRACT OFF\n"
-    "#endif\n"
+    "#ifdef __clang__\n#pragma STDC FP_CONTRACT OFF\n#endif\n"
     "#if defined __GNUC__ && !defined __TINYC__\n"
     "#define JOT_AHEAD(p) __builtin_prefetch(p)\n"
     "#define JOT_ALIGNED __attribute__((aligned(64)))\n"
-    "#else\n"
-    "#define JOT_AHEAD(p) (void)0\n"
-    "#define JOT_ALIGNED\n"
-    "#endif\n"
+    "#else\n#define JOT_AHEAD(p) (void)0\n#define JOT_ALIGNED\n#endif\n"
     "#ifdef __GNUC__\n"
     "#define JOT_INLINE static inline __attribute__((unused))\n"
     "#define JOT_VECTOR static inline __attribute__((unused, always_inline))\n"
-    "#else\n"
-    "#define JOT_INLINE static inline\n"
-    "#endif\n"
+    "#else\n#define JOT_INLINE static inline\n#endif\n"
     DIALECT_TYPES
     "typedef union { jot_i64 i; jot_u64 u; double f; } jot_Scalar;\n";
 
@@ -98,41 +91,31 @@ typedef struct { const char *name, *text; } Helper;
     "    return c;\n}\n"
 /* A step of the matrix unit of x86: 32 x 32 sums of rows of 64 bytes, which are so many elements
  * of the operands' type; without it `term` is the product of element k of row i and of column j. */
+#define DIALECT_TILES_SUMS(op, at, end) \
+    "__asm__ volatile (\"" op at(0, "") "\\n\\t" op at(1, "64") "\\n\\t" op at(2, "2048") \
+    "\\n\\t" op at(3, "2112") "\" : : \"r\" (c), \"r\" (wide) : \"memory\");\n" end
+#define DIALECT_TILES_IN(tile, from) from "(%0,%1,1), %%tmm" #tile
+#define DIALECT_TILES_OUT(tile, to) "%%tmm" #tile ", " to "(%0,%1,1)"
+#define DIALECT_TILES_ZERO(tile, from) "%%tmm" #tile
 #define DIALECT_TILES(name, flag, unit, sum, of, each, terms, term) \
     { "jot_tiles_" name, \
-      "void\njot_tiles_" name "(" sum " *c, const " of " *a, const " of " *b, jot_i64 steps,\n" \
-      "    jot_i64 first)\n{\n#ifdef " flag "\n" \
-      "    const jot_i64 low = 64, wide = 128;\n" \
-      "    if (first)\n" \
-      "        __asm__ volatile (\"tilezero %%tmm0\\n\\ttilezero %%tmm1\\n\\t\"\n" \
-      "                          \"tilezero %%tmm2\\n\\ttilezero %%tmm3\" : : );\n" \
-      "    else\n" \
-      "        __asm__ volatile (\"tileloadd (%0,%1,1), %%tmm0\\n\\t\"\n" \
-      "                          \"tileloadd 64(%0,%1,1), %%tmm1\\n\\t\"\n" \
-      "                          \"tileloadd 2048(%0,%1,1), %%tmm2\\n\\t\"\n" \
-      "                          \"tileloadd 2112(%0,%1,1), %%tmm3\"\n" \
-      "                          : : \"r\" (c), \"r\" (wide) : \"memory\");\n" \
+      "void\njot_tiles_" name "(" sum " *c, const void *rows, const void *columns,\n" \
+      "    jot_i64 steps, jot_i64 first)\n{\n    const " of " *a = rows, *b = columns;\n#ifdef " \
+      flag "\n    const jot_i64 low = 64, wide = 128;\n    if (first)\n        " \
+      DIALECT_TILES_SUMS("tilezero ", DIALECT_TILES_ZERO, "    else\n        ") \
+      DIALECT_TILES_SUMS("tileloadd ", DIALECT_TILES_IN, "") \
       "    for (jot_i64 i = 0; i < steps; i++, a += " each ", b += " each ")\n" \
       "        __asm__ volatile (\"tileloadd (%1,%3,1), %%tmm6\\n\\t\"\n" \
-      "                          \"tileloadd 64(%1,%3,1), %%tmm7\\n\\t\"\n" \
-      "                          \"tileloaddt1 (%0,%2,1), %%tmm4\\n\\t\"\n" \
-      "                          \"" unit " %%tmm6, %%tmm4, %%tmm0\\n\\t\"\n" \
-      "                          \"" unit " %%tmm7, %%tmm4, %%tmm1\\n\\t\"\n" \
-      "                          \"tileloaddt1 1024(%0,%2,1), %%tmm5\\n\\t\"\n" \
-      "                          \"" unit " %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n" \
-      "                          \"" unit " %%tmm7, %%tmm5, %%tmm3\"\n" \
-      "                          : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide)\n" \
-      "                          : \"memory\");\n" \
-      "    __asm__ volatile (\"tilestored %%tmm0, (%0,%1,1)\\n\\t\"\n" \
-      "                      \"tilestored %%tmm1, 64(%0,%1,1)\\n\\t\"\n" \
-      "                      \"tilestored %%tmm2, 2048(%0,%1,1)\\n\\t\"\n" \
-      "                      \"tilestored %%tmm3, 2112(%0,%1,1)\"\n" \
-      "                      : : \"r\" (c), \"r\" (wide) : \"memory\");\n" \
-      "#else\n" \
+      "            \"tileloadd 64(%1,%3,1), %%tmm7\\n\\ttileloaddt1 (%0,%2,1), %%tmm4\\n\\t\"\n" \
+      "            \"" unit " %%tmm6, %%tmm4, %%tmm0\\n\\t" unit \
+      " %%tmm7, %%tmm4, %%tmm1\\n\\ttileloaddt1 1024(%0,%2,1), %%tmm5\\n\\t\"\n" \
+      "            \"" unit " %%tmm6, %%tmm5, %%tmm2\\n\\t\"\n" \
+      "            \"" unit " %%tmm7, %%tmm5, %%tmm3\"\n" \
+      "            : : \"r\" (a), \"r\" (b), \"r\" (low), \"r\" (wide) : \"memory\");\n    " \
+      DIALECT_TILES_SUMS("tilestored ", DIALECT_TILES_OUT, "#else\n") \
       "    for (int i = 0; i < 32; i++)\n        for (int j = 0; j < 32; j++) {\n" \
       "            " sum " sum = first ? 0 : c[i * 32 + j];\n" \
-      "            for (jot_i64 k = 0; k < " terms " * steps; k++)\n" \
-      "                " term ";\n" \
+      "            for (jot_i64 k = 0; k < " terms " * steps; k++)\n                " term ";\n" \
       "            c[i * 32 + j] = sum;\n        }\n#endif\n}\n" }
 #define DIALECT_TILES_BYTES(name, unit, dot) \
     DIALECT_TILES(name, "__AMX_INT8__", unit, "jot_i32", "jot_u32", "512", "16", \

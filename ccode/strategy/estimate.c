@@ -139,7 +139,7 @@ est_loops(const Estimate *e, Est *t)
     est_vectors(e, t);
 }
 
-/* Loops around a call of a processor's matrix unit, which goes over its operands once; all loops. */
+/* Loops around a call of a processor's matrix unit, which goes over its operands once; else all. */
 static int
 est_depth(const Est *t)
 {
