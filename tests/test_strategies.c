@@ -37,6 +37,19 @@ static jot_Var window(jot_Ctx *c) { return conv(c, 64, 64, 64); }
 static jot_Var flip(jot_Ctx *c) { return jot_swap(x(c, JOT_SHAPE(64, 64)), 0, 1); }
 static jot_Var rows(jot_Ctx *c) { return jot_softmax(x(c, JOT_SHAPE(64, 100)), 1); }
 
+/* What a processor's matrix unit multiplies. */
+static jot_Var
+units(jot_Ctx *c, jot_DType dtype)
+{
+    static const unsigned char zeros[2 * 256 * 256];
+    jot_Var y = jot_array(c, dtype, JOT_SHAPE(256, 256), zeros);
+
+    return jot_matmul(y, jot_array(c, dtype, JOT_SHAPE(256, 256), zeros));
+}
+
+static jot_Var halves(jot_Ctx *c) { return units(c, JOT_BF16); }
+static jot_Var bytes(jot_Ctx *c) { return jot_cast(units(c, JOT_I8), JOT_I32); }
+
 /* A head over few channels: as one kernel it has products of some hundred points. */
 static jot_Var
 head(jot_Ctx *c)
@@ -50,6 +63,7 @@ typedef struct {
     const char *what, *dialect;
     jot_Var (*program)(jot_Ctx *c);
     const char *taken, *refused;
+    uint32_t tiles; /* rows that the matrix unit has */
 } Case;
 
 static const Case cases[] = {
@@ -58,6 +72,10 @@ static const Case cases[] = {
      "contraction in blocks: too few"},
     {"a product, scalar", "c", product, "contraction in blocks",
      "contraction on a device: it is not"},
+    {"halves by a matrix unit", "gnu", halves, "contraction in blocks", "loops by price: ",
+     1 << DOT_BF16},
+    {"bytes by a matrix unit", "gnu", bytes, "contraction in blocks", "loops by price: ",
+     1 << DOT_I8},
     {"a convolution", "gnu", tiles, "the plan's own", "the plan's own: the plan has none"},
     {"depthwise", "gnu", window, "stencil over planes", "stencil, channels in lanes: no"},
     {"a transposition", "gnu", flip, "register transpose",
@@ -72,7 +90,8 @@ static void
 check(const Case *t)
 {
     static Notes notes;
-    jot_Config config = {.backend = "interp", .cache_dir = "", .dump = "r", .hooks = {.log = keep_log}};
+    jot_Config config = {.backend = "interp", .cache_dir = "", .dump = "rs",
+                         .hooks = {.log = keep_log}};
     jot_Ctx *c = jot_open(&config);
     char line[100];
     jot_Var y;
@@ -82,6 +101,7 @@ check(const Case *t)
     forget_log();
     jot_target_default(&c->target);
     c->target.vector_nbytes = t->dialect[0] == 'g' ? 32 : 0;
+    c->target.tiles = t->tiles;
     scribe_attach(c, t->dialect, t->dialect[0] == 'o');
     y = t->program(c);
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));
@@ -89,6 +109,7 @@ check(const Case *t)
     CHECK(strstr(logged, line), "%s: not by %s:\n%s", t->what, t->taken, logged);
     snprintf(line, sizeof line, "  %s", t->refused);
     CHECK(strstr(logged, line), "%s: nothing says%s:\n%s", t->what, line, logged);
+    CHECK(!t->tiles || strstr(logged, ":1m "), "%s: not by its calls:\n%s", t->what, logged);
     jot_close(c);
 }
 
