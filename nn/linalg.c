@@ -5,13 +5,14 @@
  *
  *     cholesky   S = A[j.., j] - L[j.., ..j] L[j, ..j]'    all products so far as one
  *                L[j, j], X = factor of S's first block and its inverse      L[below, j] = S X'
- *     T X = B    X[j] = T[j, j]^-1 (B[j] - T[j, ..j] X[..j])  the blocks' inverses all at once
+ *     T X = B    by halves: X1 = T11^-1 B1, X2 = T22^-1 (B2 - T21 X1), a block's by its inverse,
+ *                of which there are all at once
  *
  * The loops over elements of a block depend on each other at each step, so they are C (jot_code)
  * and have no gradient. What they give is made a function of the block again by its expansion
  * around the numbers it was given: D = A - stop_grad(A) is 0 and has A's derivative, and
  *
- *     inverse    X + (Z Z - Z) X,  Z = X D
+ *     inverse    X + (Z Z - Z) X,  Z = X D           (of a whole matrix)
  *     cholesky   L (I + P - F(P P')),  P = F(X D X'),  X = L^-1,  F: below the diagonal, half of it
  *     log det    log det + tr Z - tr(Z Z) / 2
  *
@@ -24,7 +25,10 @@
 #include "nn/linalg.h"
 #include "nn/parts.h"
 
-enum { LINALG_BLOCK = 64 }; /* of one matrix */
+enum {
+    LINALG_BLOCK = 64, /* of one matrix */
+    LINALG_LOW = 256   /* rows of a product of which a triangle is wanted: no further halves */
+};
 
 /* ---- of a block ---- */
 
@@ -55,22 +59,12 @@ linalg_half(jot_Var a)
     return linalg_on_diagonal(jot_scale(a, 0.5), jot_tril(a, -1));
 }
 
-/* x + (z z - z) x, the inverse of what has the inverse x and changes by d */
-static jot_Var
-linalg_inverse_at(jot_Var x, jot_Var d)
-{
-    jot_Var z = jot_matmul(x, d);
-    return jot_add(x, jot_matmul(jot_sub(jot_matmul(z, z), z), x));
-}
-
-/* The lower triangles of t (count, n, n) inverted. */
+/* The lower triangles of t (count, n, n) inverted, as numbers. */
 static jot_Var
 linalg_triangles(jot_Var t, bool unit)
 {
     jot_Var out[3], low = jot_tril(t, unit ? -1 : 0);
-    if (!jot_ok(low) || !linalg_code(low, false, false, unit, out))
-        return nn_poison(t.ctx);
-    return linalg_inverse_at(out[1], linalg_change(low));
+    return jot_ok(low) && linalg_code(low, false, false, unit, out) ? out[1] : nn_poison(t.ctx);
 }
 
 /* a (count, n, n), symmetric: *factor and *inverse of the factor. NaN once a pivot is not > 0. */
@@ -181,53 +175,68 @@ linalg_diagonals(jot_Var t, int64_t first, int64_t blocks, int64_t n, bool lower
     return jot_reshape(lower ? d : linalg_turned(d), shape);
 }
 
-/* t x = b, t (count, n, n) and b (count, n, m). */
+/* A system t x = b in blocks, t (count, n, n), b (count, n, m). */
+typedef struct {
+    jot_Var t, inverse[2];   /* of the whole blocks on the diagonal, of the rest */
+    int64_t block, whole;
+    bool lower;
+} LinalgSystem;
+
+/* The rows lo..hi of x, where r are these of b without what the rows before make: the half that
+ * stands alone first, then the other without it. Products are as large as they can be, and an
+ * element is copied once for each time that rows are halved. */
+static jot_Var
+linalg_rows(const LinalgSystem *s, int64_t lo, int64_t hi, jot_Var r)
+{
+    int64_t first = 1;
+    if (hi - lo <= s->block) {
+        int64_t j = lo / s->block;
+        return jot_matmul(jot_select(s->inverse[j >= s->whole], 1, j < s->whole ? j : 0), r);
+    }
+    while (2 * first * s->block < hi - lo)
+        first *= 2;
+    int64_t mid = lo + first * s->block;
+    jot_Var half[2] = {jot_narrow(r, 1, 0, mid - lo), jot_narrow(r, 1, mid - lo, hi - mid)};
+    int one = !s->lower;
+    half[one] = s->lower ? linalg_rows(s, lo, mid, half[0]) : linalg_rows(s, mid, hi, half[1]);
+    jot_Var t = s->lower ? linalg_part(s->t, mid, hi - mid, lo, mid - lo)
+                         : linalg_part(s->t, lo, mid - lo, mid, hi - mid);
+    half[!one] = jot_sub(half[!one], jot_matmul(t, half[one]));
+    half[!one] = s->lower ? linalg_rows(s, mid, hi, half[1]) : linalg_rows(s, lo, mid, half[0]);
+    return jot_concat(jot_vars(2, half), 1);
+}
+
 static jot_Var
 linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
 {
-    int64_t n = jot_extent(t, 1), block = linalg_block(t), whole = n / block;
-    int64_t rest = n - whole * block;
-    int blocks = linalg_blocks(n, block);
-    jot_Var room = nn_room(t.ctx, blocks), *x = nn_handles(room), inverse[2];
-    if (!x || !jot_ok(t) || !jot_ok(b))
+    LinalgSystem s = {.t = t, .lower = lower};
+    if (!jot_ok(t) || !jot_ok(b))
         return nn_poison(t.ctx);
-    if (whole)
-        inverse[0] = linalg_diagonals(t, 0, whole, block, lower, unit);
-    if (rest || !whole)
-        inverse[1] = linalg_diagonals(t, whole * block, 1, rest, lower, unit);
-    for (int step = 0; step < blocks; step++) {
-        int j = lower ? step : blocks - 1 - step;
-        int64_t at = j * block, rows = linalg_least(n - at, block);
-        int64_t done = lower ? 0 : at + rows, ndone = lower ? at : n - done;
-        jot_Var r = jot_narrow(b, 1, at, rows);
-        if (step) {
-            jot_Var all = jot_concat(jot_vars(step, lower ? x : x + j + 1), 1);
-            r = jot_sub(r, jot_matmul(linalg_part(t, at, rows, done, ndone), all));
-        }
-        x[j] = jot_matmul(jot_select(inverse[j >= whole], 1, j < whole ? j : 0), r);
-    }
-    return jot_concat(jot_vars(blocks, x), 1);
+    int64_t n = jot_extent(t, 1);
+    s.block = linalg_block(t);
+    s.whole = n / s.block;
+    int64_t rest = n - s.whole * s.block;
+    if (s.whole)
+        s.inverse[0] = linalg_diagonals(t, 0, s.whole, s.block, lower, unit);
+    if (rest || !s.whole)
+        s.inverse[1] = linalg_diagonals(t, s.whole * s.block, 1, rest, lower, unit);
+    return linalg_rows(&s, 0, n, b);
 }
 
-/* ---- of few right sides ---- */
+/* ---- triangular systems ---- */
 
-static jot_CustomGradFn linalg_few_grad;
-
-/* The x of t x' = b' (how: t' for t), by rows of b and x (count, m, n): a kernel that reads t once,
- * where blocks would be inverted first. */
+/* The x of x t = b (turned: t' for t), by rows of b and x (count, m, n): a kernel that reads t
+ * once, where blocks would be inverted first. */
 static jot_Var
 linalg_few(jot_Var t, jot_Var b, unsigned how)
 {
     static const char *const in_names[] = {"a", "b"};
-    static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    jot_Var in[2] = {jot_stop_grad(t), jot_stop_grad(b)}, x, y;
+    jot_Var in[2] = {t, b}, x;
     jot_CodeScalar scalars[6] = {
         {"lower", !(how & JOT_SOLVE_UPPER)}, {"unit", (how & JOT_SOLVE_UNIT) != 0},
         {"count", (double)jot_extent(t, 0)}, {"n", (double)jot_extent(t, 1)},
-        {"turned", (how & JOT_SOLVE_TRANSPOSED) != 0}, {"m", (double)jot_extent(b, 1)}};
+        {"turned", !(how & JOT_SOLVE_TRANSPOSED)}, {"m", (double)jot_extent(b, 1)}};
     jot_CodeOut out = {.name = "x", .like = "b"};
-    if (!jot_ok(t) || !jot_ok(b))
-        return nn_poison(t.ctx);
     jot_Code code = linalg_code_of(LINALG_IS_FEW, t, "triangular solve");
     code.inputs = 2;
     code.in = in;
@@ -236,9 +245,7 @@ linalg_few(jot_Var t, jot_Var b, unsigned how)
     code.out = &out;
     code.scalars = 6;
     code.scalar = scalars;
-    return jot_code(t.ctx, &code, &x) &&
-           jot_custom_grad(JOT_VARS(x), JOT_VARS(t, b), linalg_few_grad,
-                           (void *)(uintptr_t)&hows[how], &y) ? y : nn_poison(t.ctx);
+    return jot_code(t.ctx, &code, &x) ? x : nn_poison(t.ctx);
 }
 
 /* Faster than by blocks: 16 of 1,024 rows take 0.36 ms, by blocks 0.52; 2 of 64 x 64 0.12 and
@@ -249,16 +256,60 @@ linalg_is_few(int64_t n, int64_t sides)
     return sides <= 1 || (sides <= 16 && 32 * sides <= n);
 }
 
+/* The lower triangle of a b', a and b (count, n, m), and more above it where it is no work less. */
+static jot_Var
+linalg_low(jot_Var a, jot_Var b)
+{
+    int64_t n = jot_extent(a, 1), half = n / 2;
+    if (n < 2 * LINALG_LOW)
+        return jot_matmul(a, linalg_turned(b));
+    jot_Var a1 = jot_narrow(a, 1, 0, half), a2 = jot_narrow(a, 1, half, n - half);
+    jot_Var b1 = jot_narrow(b, 1, 0, half), b2 = jot_narrow(b, 1, half, n - half);
+    jot_Var above = jot_pad(linalg_low(a1, b1), JOT_INTS(0, 0, 0), JOT_INTS(0, 0, n - half), 0);
+    jot_Var below = jot_concat(JOT_VARS(jot_matmul(a2, linalg_turned(b1)), linalg_low(a2, b2)), 2);
+    return jot_concat(JOT_VARS(above, below), 1);
+}
+
+static jot_CustomGradFn linalg_sides_grad;
+
+/* t x = b, or x t = b: t (count, n, n), b of three dimensions. */
+static jot_Var
+linalg_sides(jot_Var t, jot_Var b, unsigned how)
+{
+    static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
+    bool lower = !(how & JOT_SOLVE_UPPER), unit = how & JOT_SOLVE_UNIT;
+    jot_Var a = jot_stop_grad(t), r = jot_stop_grad(b), x, y;
+    if (!jot_ok(a) || !jot_ok(r))
+        return nn_poison(t.ctx);
+    if (linalg_is_few(jot_extent(t, 1), jot_extent(b, right ? 1 : 2))) {
+        x = right ? linalg_few(a, r, how)
+                  : linalg_turned(linalg_few(a, linalg_turned(r), how ^ JOT_SOLVE_TRANSPOSED));
+    } else {
+        a = turned != right ? linalg_turned(a) : a;
+        x = linalg_solve(a, right ? linalg_turned(r) : r, lower == (turned == right), unit);
+        x = right ? linalg_turned(x) : x;
+    }
+    return jot_ok(x) && jot_custom_grad(JOT_VARS(x), JOT_VARS(t, b), linalg_sides_grad,
+                                        (void *)(uintptr_t)&hows[how], &y) ? y : nn_poison(t.ctx);
+}
+
 /* b's is a solve with t turned round; t's -db x', of the triangle that is read. */
 static bool
-linalg_few_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
+linalg_sides_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
 {
     unsigned how = *(const unsigned *)user;
     int unit = how & JOT_SOLVE_UNIT ? 1 : 0;
-    jot_Var db = linalg_few(in.v[0], dx.v[0], how ^ JOT_SOLVE_TRANSPOSED);
-    bool turned = how & JOT_SOLVE_TRANSPOSED;
-    jot_Var d = jot_neg(jot_matmul(linalg_turned(turned ? x.v[0] : db), turned ? db : x.v[0]));
-    din[0] = how & JOT_SOLVE_UPPER ? jot_triu(d, unit) : jot_tril(d, -unit);
+    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
+    bool upper = how & JOT_SOLVE_UPPER;
+    jot_Var db = linalg_sides(in.v[0], dx.v[0], how ^ JOT_SOLVE_TRANSPOSED), a = db, b = x.v[0];
+    if (right) {
+        a = linalg_turned(a);
+        b = linalg_turned(b);
+    }
+    a = (turned == right) != upper ? linalg_low(a, b) : linalg_low(b, a);
+    a = jot_neg(jot_tril(a, -unit));
+    din[0] = upper ? linalg_turned(a) : a;
     din[1] = db;
     return jot_ok(din[0]) && jot_ok(din[1]);
 }
@@ -331,26 +382,6 @@ jot_cholesky(jot_Var a)
     return linalg_end(y, a, nn_float_of(jot_dtype(a)));
 }
 
-/* t x = b, or x t = b, in which all are turned. */
-static jot_Var
-linalg_sides(jot_Var a, jot_Var b, unsigned how)
-{
-    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
-    jot_Var t = linalg_three(a), x = linalg_three(b);
-    bool lower = !(how & JOT_SOLVE_UPPER);
-    if (linalg_is_few(jot_extent(t, 1), jot_extent(x, right ? 1 : 2))) {
-        if (right)
-            return linalg_few(t, x, (how ^ JOT_SOLVE_TRANSPOSED) & ~(unsigned)JOT_SOLVE_RIGHT);
-        return linalg_turned(linalg_few(t, linalg_turned(x), how));
-    }
-    if (turned != right) {
-        t = linalg_turned(t);
-        lower = !lower;
-    }
-    x = linalg_solve(t, right ? linalg_turned(x) : x, lower, how & JOT_SOLVE_UNIT);
-    return right ? linalg_turned(x) : x;
-}
-
 jot_Var
 jot_solve_triangular(jot_Var a, jot_Var b, unsigned how)
 {
@@ -369,7 +400,8 @@ jot_solve_triangular(jot_Var a, jot_Var b, unsigned how)
     jot_DType dtype = jot_promote(nn_float_of(jot_dtype(a)), jot_dtype(b));
     jot_Var x = jot_cast(b, jot_promote(jot_dtype(t), jot_dtype(nn_wide(b))));
     t = jot_cast(t, jot_dtype(x));
-    return linalg_end(jot_nelem(x) ? linalg_sides(t, x, how) : x, b, dtype);
+    return linalg_end(jot_nelem(x) ? linalg_sides(linalg_three(t), linalg_three(x), how) : x, b,
+                      dtype);
 }
 
 jot_Var
