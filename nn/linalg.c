@@ -67,24 +67,32 @@ linalg_triangles(jot_Var t, bool unit)
     return jot_ok(low) && linalg_code(low, false, false, unit, out) ? out[1] : nn_poison(t.ctx);
 }
 
-/* a (count, n, n), symmetric: *factor and *inverse of the factor. NaN once a pivot is not > 0. */
+/* l = factor of a and x = l's inverse: a's is x' F(l' (dl - x' dx x')) x, made symmetric. */
 static bool
-linalg_factor(jot_Var a, jot_Var *factor, jot_Var *inverse)
+linalg_factor_grad(void *user, jot_Vars in, jot_Vars out, jot_Vars dout, jot_Var *din)
 {
-    jot_Var out[3];
-    if (!jot_ok(a) || !linalg_code(a, false, true, true, out))
+    jot_Var l = linalg_turned(out.v[0]), x = out.v[1], turned = linalg_turned(x);
+    jot_Var d = jot_matmul(jot_matmul(turned, dout.v[1]), turned);
+    d = linalg_half(jot_matmul(l, jot_sub(dout.v[0], jot_tril(d, 0))));
+    d = jot_matmul(jot_matmul(turned, d), x);
+    (void)user, (void)in;
+    din[0] = jot_scale(jot_add(d, linalg_turned(d)), 0.5);
+    return jot_ok(din[0]);
+}
+
+/* a (count, n, n), symmetric: its factor and the factor's inverse. NaN once a pivot is not > 0. */
+static bool
+linalg_factor(jot_Var a, jot_Var out[2])
+{
+    jot_Var code[3], y[2];
+    if (!jot_ok(a) || !linalg_code(a, false, true, true, code))
         return false;
-    jot_Var d = jot_diagonal(out[0], 0);
+    jot_Var d = jot_diagonal(code[0], 0);
     jot_Var root = jot_where(jot_gt(d, nn_zero(d)), jot_sqrt(d), nn_number(d, nn_nan()));
-    jot_Var l = linalg_on_diagonal(jot_unsqueeze(root, 2),
-                                   jot_mul(jot_tril(out[0], -1), jot_unsqueeze(root, 1)));
-    jot_Var x = jot_div(out[1], jot_unsqueeze(root, 2));
-    jot_Var p = jot_matmul(jot_matmul(x, linalg_change(a)), linalg_turned(x));
-    p = linalg_half(p);
-    jot_Var m = jot_sub(p, linalg_half(jot_matmul(p, linalg_turned(p))));
-    *factor = jot_add(l, jot_matmul(l, m));
-    *inverse = jot_add(x, jot_matmul(jot_sub(jot_matmul(p, p), m), x));
-    return true;
+    y[0] = linalg_on_diagonal(jot_unsqueeze(root, 2),
+                              jot_mul(jot_tril(code[0], -1), jot_unsqueeze(root, 1)));
+    y[1] = jot_div(code[1], jot_unsqueeze(root, 2));
+    return jot_custom_grad(jot_vars(2, y), JOT_VARS(a), linalg_factor_grad, NULL, out);
 }
 
 /* ---- of blocks ---- */
@@ -93,12 +101,6 @@ static jot_Var
 linalg_part(jot_Var a, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
     return jot_narrow(jot_narrow(a, 1, row, rows), 2, col, cols);
-}
-
-static int64_t
-linalg_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* The extent of blocks of matrices (count, n, n). Small ones leave less to do by elements, large
@@ -118,44 +120,6 @@ static int
 linalg_blocks(int64_t n, int64_t block)
 {
     return n > block ? (int)((n + block - 1) / block) : 1;
-}
-
-/* The factor's columns of block j, from its row on, of what is left of a (count, n, n) without the
- * panels before. */
-static jot_Var
-linalg_panel(jot_Var a, int64_t block, int j, const jot_Var *panel, jot_Var *before)
-{
-    int64_t at = j * block, left = jot_extent(a, 1) - at, wide = linalg_least(left, block);
-    jot_Var s = linalg_part(a, at, left, at, wide), factor, inverse;
-    for (int i = 0; i < j; i++)
-        before[i] = jot_narrow(panel[i], 1, at - i * block, left);
-    if (j) {
-        jot_Var all = jot_concat(jot_vars(j, before), 2);
-        s = jot_sub(s, jot_matmul(all, linalg_turned(jot_narrow(all, 1, 0, wide))));
-    }
-    if (!linalg_factor(jot_narrow(s, 1, 0, wide), &factor, &inverse))
-        return nn_poison(a.ctx);
-    if (left == wide)
-        return factor;
-    jot_Var below = jot_matmul(jot_narrow(s, 1, wide, left - wide), linalg_turned(inverse));
-    return jot_concat(JOT_VARS(factor, below), 1);
-}
-
-/* a (count, n, n) */
-static jot_Var
-linalg_cholesky(jot_Var a)
-{
-    int64_t block = linalg_block(a);
-    int blocks = linalg_blocks(jot_extent(a, 1), block);
-    jot_Var room = nn_room(a.ctx, 2 * blocks), *panel = nn_handles(room);
-    a = jot_scale(jot_add(a, linalg_turned(a)), 0.5);
-    if (!panel || !jot_ok(a))
-        return nn_poison(a.ctx);
-    for (int j = 0; j < blocks; j++)
-        panel[j] = linalg_panel(a, block, j, panel, panel + blocks);
-    for (int j = 1; j < blocks; j++)
-        panel[j] = jot_pad(panel[j], JOT_INTS(0, j * block, 0), JOT_INTS(0, 0, 0), 0);
-    return jot_concat(jot_vars(blocks, panel), 2);
 }
 
 /* The inverses of t's blocks on the diagonal, (count, blocks, n, n) as many as are whole and
@@ -178,9 +142,20 @@ linalg_diagonals(jot_Var t, int64_t first, int64_t blocks, int64_t n, bool lower
 /* A system t x = b in blocks, t (count, n, n), b (count, n, m). */
 typedef struct {
     jot_Var t, inverse[2];   /* of the whole blocks on the diagonal, of the rest */
+    const jot_Var *each;     /* or one for each block */
     int64_t block, whole;
     bool lower;
 } LinalgSystem;
+
+/* So many rows stand alone first, or last if not lower. */
+static int64_t
+linalg_first(int64_t n, int64_t block)
+{
+    int64_t first = block;
+    while (2 * first < n)
+        first *= 2;
+    return first;
+}
 
 /* The rows lo..hi of x, where r are these of b without what the rows before make: the half that
  * stands alone first, then the other without it. Products are as large as they can be, and an
@@ -188,14 +163,12 @@ typedef struct {
 static jot_Var
 linalg_rows(const LinalgSystem *s, int64_t lo, int64_t hi, jot_Var r)
 {
-    int64_t first = 1;
     if (hi - lo <= s->block) {
         int64_t j = lo / s->block;
-        return jot_matmul(jot_select(s->inverse[j >= s->whole], 1, j < s->whole ? j : 0), r);
+        return jot_matmul(s->each ? s->each[j] : jot_select(s->inverse[j >= s->whole], 1,
+                                                            j < s->whole ? j : 0), r);
     }
-    while (2 * first * s->block < hi - lo)
-        first *= 2;
-    int64_t mid = lo + first * s->block;
+    int64_t mid = lo + linalg_first(hi - lo, s->block);
     jot_Var half[2] = {jot_narrow(r, 1, 0, mid - lo), jot_narrow(r, 1, mid - lo, hi - mid)};
     int one = !s->lower;
     half[one] = s->lower ? linalg_rows(s, lo, mid, half[0]) : linalg_rows(s, mid, hi, half[1]);
@@ -221,6 +194,46 @@ linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
     if (rest || !s.whole)
         s.inverse[1] = linalg_diagonals(t, s.whole * s.block, 1, rest, lower, unit);
     return linalg_rows(&s, 0, n, b);
+}
+
+/* The lower triangle of a b', a and b (count, n, m), and more above it where it is no work less. */
+static jot_Var
+linalg_low(jot_Var a, jot_Var b)
+{
+    int64_t n = jot_extent(a, 1), half = n / 2;
+    if (n < 2 * LINALG_LOW)
+        return jot_matmul(a, linalg_turned(b));
+    jot_Var a1 = jot_narrow(a, 1, 0, half), a2 = jot_narrow(a, 1, half, n - half);
+    jot_Var b1 = jot_narrow(b, 1, 0, half), b2 = jot_narrow(b, 1, half, n - half);
+    jot_Var above = jot_pad(linalg_low(a1, b1), JOT_INTS(0, 0, 0), JOT_INTS(0, 0, n - half), 0);
+    jot_Var below = jot_concat(JOT_VARS(jot_matmul(a2, linalg_turned(b1)), linalg_low(a2, b2)), 2);
+    return jot_concat(JOT_VARS(above, below), 1);
+}
+
+/* The factor of a (count, n, n), and *inverse.. of its blocks on the diagonal: of the first half,
+ * then what is below by a solve with it, and the rest without the product of that. */
+static jot_Var
+linalg_cholesky(jot_Var a, int64_t block, jot_Var *inverse)
+{
+    int64_t n = jot_extent(a, 1);
+    jot_Var f[2] = {{0}}, l[2];
+    if (n <= block) {
+        bool ok = linalg_factor(a, f);
+        *inverse = f[1];
+        return ok ? f[0] : nn_poison(a.ctx);
+    }
+    int64_t first = linalg_first(n, block), rest = n - first;
+    l[0] = linalg_cholesky(linalg_part(a, 0, first, 0, first), block, inverse);
+    LinalgSystem s = {.t = l[0], .each = inverse, .block = block, .lower = true};
+    if (!jot_ok(l[0]))
+        return nn_poison(a.ctx);
+    jot_Var below = linalg_turned(linalg_part(a, first, rest, 0, first));
+    below = linalg_turned(linalg_rows(&s, 0, first, below));
+    l[1] = jot_sub(linalg_part(a, first, rest, first, rest), linalg_low(below, below));
+    l[1] = linalg_cholesky(l[1], block, inverse + first / block);
+    l[1] = jot_concat(JOT_VARS(below, l[1]), 2);
+    l[0] = jot_pad(l[0], JOT_INTS(0, 0, 0), JOT_INTS(0, 0, rest), 0);
+    return jot_concat(jot_vars(2, l), 1);
 }
 
 /* ---- triangular systems ---- */
@@ -254,20 +267,6 @@ static bool
 linalg_is_few(int64_t n, int64_t sides)
 {
     return sides <= 1 || (sides <= 16 && 32 * sides <= n);
-}
-
-/* The lower triangle of a b', a and b (count, n, m), and more above it where it is no work less. */
-static jot_Var
-linalg_low(jot_Var a, jot_Var b)
-{
-    int64_t n = jot_extent(a, 1), half = n / 2;
-    if (n < 2 * LINALG_LOW)
-        return jot_matmul(a, linalg_turned(b));
-    jot_Var a1 = jot_narrow(a, 1, 0, half), a2 = jot_narrow(a, 1, half, n - half);
-    jot_Var b1 = jot_narrow(b, 1, 0, half), b2 = jot_narrow(b, 1, half, n - half);
-    jot_Var above = jot_pad(linalg_low(a1, b1), JOT_INTS(0, 0, 0), JOT_INTS(0, 0, n - half), 0);
-    jot_Var below = jot_concat(JOT_VARS(jot_matmul(a2, linalg_turned(b1)), linalg_low(a2, b2)), 2);
-    return jot_concat(JOT_VARS(above, below), 1);
 }
 
 static jot_CustomGradFn linalg_sides_grad;
@@ -378,8 +377,16 @@ jot_cholesky(jot_Var a)
     jot_Var x = a;
     if (!linalg_begin(&x, "cholesky"))
         return nn_poison(a.ctx);
-    jot_Var y = jot_nelem(x) ? linalg_cholesky(linalg_three(x)) : x;
-    return linalg_end(y, a, nn_float_of(jot_dtype(a)));
+    if (!jot_nelem(x))
+        return linalg_end(x, a, nn_float_of(jot_dtype(a)));
+    x = linalg_three(x);
+    int64_t block = linalg_block(x);
+    jot_Var room = nn_room(a.ctx, linalg_blocks(jot_extent(x, 1), block));
+    x = jot_scale(jot_add(x, linalg_turned(x)), 0.5);
+    if (!nn_handles(room) || !jot_ok(x))
+        return jot_leave(a.ctx, nn_poison(a.ctx));
+    return linalg_end(linalg_cholesky(x, block, nn_handles(room)), a,
+                      nn_float_of(jot_dtype(a)));
 }
 
 jot_Var
@@ -426,18 +433,28 @@ linalg_general(jot_Var a, jot_Var *x, jot_Var *pivots, jot_Var *z)
     return true;
 }
 
+/* -x' dx x' */
+static bool
+linalg_inverse_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
+{
+    jot_Var turned = linalg_turned(x.v[0]);
+    (void)user, (void)in;
+    din[0] = jot_neg(jot_matmul(jot_matmul(turned, dx.v[0]), turned));
+    return jot_ok(din[0]);
+}
+
 jot_Var
 jot_inverse(jot_Var a)
 {
-    jot_Var t = a, x, pivots, z;
+    jot_Var t = a, out[3], y;
     if (!linalg_begin(&t, "inverse"))
         return nn_poison(a.ctx);
-    jot_Var y = t;
-    if (jot_nelem(t)) {
-        if (!linalg_general(linalg_three(t), &x, &pivots, &z))
-            return jot_leave(a.ctx, nn_poison(a.ctx));
-        y = jot_add(x, jot_matmul(jot_sub(jot_matmul(z, z), z), x));
-    }
+    if (!jot_nelem(t))
+        return linalg_end(t, a, nn_float_of(jot_dtype(a)));
+    t = linalg_three(t);
+    if (!jot_ok(t) || !linalg_code(t, true, false, false, out) ||
+        !jot_custom_grad(JOT_VARS(out[1]), JOT_VARS(t), linalg_inverse_grad, NULL, &y))
+        return jot_leave(a.ctx, nn_poison(a.ctx));
     return linalg_end(y, a, nn_float_of(jot_dtype(a)));
 }
 
