@@ -110,18 +110,26 @@
             const jot_i64 i = (lower != 0) != (turned != 0) ? step : n - 1 - step; \
             const jot_i64 first = lower != 0 ? 0 : i + 1; \
             const jot_i64 many = lower != 0 ? i : n - 1 - i; \
-            const jot_i64 whole = turned != 0 ? 0 : many / 16 * 16; \
+            const jot_i64 whole = turned != 0 ? 0 : many / 64 * 64; \
+            const jot_i64 most = turned != 0 ? 0 : many / 16 * 16; \
             GLOBAL const ELEM *row = a + (at * n + i) * n; \
             for (jot_i64 r = 0; r < m; r++) { \
                 GLOBAL ELEM *y = to + r * n; \
-                ELEM sum[16]; \
-                jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                ELEM sum[64]; \
+                jot_simd for (jot_i64 l = 0; l < 64; l++) \
                     sum[l] = 0; \
-                for (jot_i64 k = first; k < first + whole; k += 16) \
+                for (jot_i64 k = first; k < first + whole; k += 64) \
+                    jot_simd for (jot_i64 l = 0; l < 64; l++) \
+                        sum[l] += row[k + l] * y[k + l]; \
+                for (jot_i64 k = first + whole; k < first + most; k += 16) \
                     jot_simd for (jot_i64 l = 0; l < 16; l++) \
                         sum[l] += row[k + l] * y[k + l]; \
-                for (jot_i64 l = 0; turned == 0 && l < many - whole; l++) \
-                    sum[l] += row[first + whole + l] * y[first + whole + l]; \
+                for (jot_i64 l = 0; turned == 0 && l < many - most; l++) \
+                    sum[l] += row[first + most + l] * y[first + most + l]; \
+                jot_simd for (jot_i64 l = 0; l < 32; l++) \
+                    sum[l] += sum[l + 32]; \
+                jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                    sum[l] += sum[l + 16]; \
                 jot_simd for (jot_i64 l = 0; l < 8; l++) \
                     sum[l] += sum[l + 8]; \
                 jot_simd for (jot_i64 l = 0; l < 4; l++) \
