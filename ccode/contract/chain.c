@@ -373,8 +373,11 @@ chain_apart(Chain *c, int product)
     uint32_t mul = jot_v_arg(k, p->reduce, 0), arg[2], twin, now = 0;
     const Value *b = &k->values.v[p->b];
     jot_Scalar outside = b->c;
+    Ix at[JOT_MAX_RANK]; /* the kernel's own grow meanwhile */
+    for (int i = 0; i < b->nidx; i++)
+        at[i] = jot_kernel_index(k, b->at)[i];
     outside.u++;
-    twin = jot_v_load(k, b->buf, jot_kernel_index(k, b->at), 0, NULL, outside);
+    twin = jot_v_load(k, b->buf, at, 0, NULL, outside);
     if (k->values.v[mul].op != VAL_EW || k->values.v[mul].ew != EW_MUL)
         return false;
     for (int i = 0; i < 2; i++)
