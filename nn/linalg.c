@@ -3,21 +3,26 @@
  *     n in blocks of 64            a block's own work      one kernel of user code, of numbers
  *                                  between blocks          matrix products
  *
- *     cholesky   S = A[j.., j] - L[j.., ..j] L[j, ..j]'    all products so far as one
- *                L[j, j], X = factor of S's first block and its inverse      L[below, j] = S X'
  *     T X = B    by halves: X1 = T11^-1 B1, X2 = T22^-1 (B2 - T21 X1), a block's by its inverse,
  *                of which there are all at once
+ *     A = L L'   by halves: L11 of A11, L21 = A21 L11'^-1 by a solve, L22 of A22 - L21 L21'; a
+ *                block's factor comes with its inverse
  *
- * The loops over elements of a block depend on each other at each step, so they are C (jot_code)
- * and have no gradient. What they give is made a function of the block again by its expansion
- * around the numbers it was given: D = A - stop_grad(A) is 0 and has A's derivative, and
+ * The loops over elements of a block depend on each other at each step, so they are C (jot_code).
+ * What they give has a gradient of its own, made of products (jot_custom_grad), which is
+ * differentiated in its turn:
  *
- *     inverse    X + (Z Z - Z) X,  Z = X D           (of a whole matrix)
- *     cholesky   L (I + P - F(P P')),  P = F(X D X'),  X = L^-1,  F: below the diagonal, half of it
+ *     T X = B    dB by a solve with T', dT = -dB X' where T is
+ *     inverse    dA = -X' dX X'
+ *     cholesky   dA = X' F(L' (dL - X' dX X')) X, made symmetric; X = L^-1, of a block; F: below
+ *                the diagonal, half of it. Between blocks the gradient is that of the products
+ *
+ * A determinant is made a function of the matrix by its expansion around the numbers it was given:
+ * D = A - stop_grad(A) is 0 and has A's derivative, and with Z = X D
+ *
  *     log det    log det + tr Z - tr(Z Z) / 2
  *
- * are right to the second order, so that first and second derivatives are exact, at the cost of a
- * few products of a block. Between blocks the gradient is that of the products. With values nothing
+ * is right to the second order, so that first and second derivatives are exact. With values nothing
  * happens: 0 is added to them.
  *
  * Read before: nn/parts.h, nn/linalg.h (the kernels). After: nn.h. */
