@@ -352,7 +352,7 @@ chain_find(Chain *c)
 static int
 chain_strewn(const Chain *c)
 {
-    for (int i = 1; i < c->nproduct; i++)
+    for (int i = 1; i < c->nproduct && c->lanes > 1; i++)
         for (int j = 0; j < i; j++) {
             const ContractMake *m = &c->product[i].m;
             const Value *b = &c->k->values.v[m->c.b];
