@@ -10,6 +10,12 @@
  *     pool       three rows at a time, every second column         and its gradient
  *     gather     rows by number                                    and its gradient: rows added
  *     pairs      what a row and a column hold makes a pair; gradients: sums of both kinds at once
+ *     groups     two passes over a group of channels, and its gradient
+ *     added      rows at places that are data, added to a copy
+ *     doubled    an image of twice the side, linear; cornered: with aligned corners
+ *     pooled     some rows added, then some neighbours in the sum
+ *     moved      parameters and two moments in place, by gradients
+ *     factored, inverted      a matrix of 64 rows after the other
  *
  * What a family leaves out is arithmetic: exp is not in softmax's floor. A workload without a
  * family has bytes for its floor (bench/floor.c). Compiled as the rest of bench/, loops
@@ -265,6 +271,171 @@ pairs_backward(const FloorWork *w, long lo, long hi, int thread)
     }
 }
 
+static void
+groups_backward(const FloorWork *w, long lo, long hi, int thread)
+{
+    (void)thread;
+    for (long r = lo; r < hi; r++) {
+        const float *x = w->x + r * w->m, *d = w->x + w->in / 2 + (size_t)(r * w->m);
+        float *y = w->y + r * w->m, s = 0, q = 0, a = 0;
+
+        for (long j = 0; j < w->m; j++) {
+            s += x[j];
+            a += d[j];
+            q += x[j] * d[j];
+        }
+        for (long j = 0; j < w->m; j++)
+            y[j] = d[j] - s - a - x[j] * q;
+    }
+}
+
+/* x: n rows that are added, then the share's that they are added to; by panels of columns that the
+ * second cache holds. */
+static void
+added(const FloorWork *w, long lo, long hi, int thread)
+{
+    enum { PANEL = 64 };
+
+    (void)thread;
+    for (long p = 0; p < w->m; p += PANEL) {
+        for (long r = lo; r < hi; r++)
+            memcpy(w->y + r * w->m + p, w->x + (w->n + r) * w->m + p, PANEL * sizeof(float));
+        for (long r = 0; r < w->n; r++) {
+            long at = drawn(r, w->share);
+
+            for (long j = p; at >= lo && at < hi && j < p + PANEL; j++)
+                w->y[at * w->m + j] += w->x[r * w->m + j];
+        }
+    }
+}
+
+enum { SIDE = 56, PLACES = SIDE * SIDE, TWICE = 2 * SIDE };
+
+static void
+doubled(const FloorWork *w, long lo, long hi, int thread)
+{
+    float *t = room(w, thread) + 16;
+
+    for (long i = lo * TWICE; i < hi * TWICE; i++) {
+        long at = i % TWICE, near = at / 2, far = at % 2 ? near + 1 : near - 1;
+        const float *x = w->x + i / TWICE * PLACES, *a = x + near * SIDE;
+        const float *b = x + (far < 0 ? 0 : far < SIDE ? far : SIDE - 1) * SIDE;
+        float *y = w->y + i * TWICE;
+
+        for (long j = 0; j < SIDE; j++)
+            t[j] = 0.75f * a[j] + 0.25f * b[j];
+        t[-1] = t[0];
+        t[SIDE] = t[SIDE - 1];
+        for (long j = 0; j < SIDE; j++) {
+            y[2 * j] = 0.75f * t[j] + 0.25f * t[j - 1];
+            y[2 * j + 1] = 0.75f * t[j] + 0.25f * t[j + 1];
+        }
+    }
+}
+
+static void
+cornered(const FloorWork *w, long lo, long hi, int thread)
+{
+    float *t = room(w, thread), part[TWICE];
+    int from[TWICE];
+
+    for (int j = 0; j < TWICE; j++) {
+        from[j] = j < TWICE - 1 ? j * (SIDE - 1) / (TWICE - 1) : SIDE - 2;
+        part[j] = (float)(j * (SIDE - 1)) / (TWICE - 1) - (float)from[j];
+    }
+    for (long i = lo * TWICE; i < hi * TWICE; i++) {
+        long at = i % TWICE;
+        const float *a = w->x + i / TWICE * PLACES + from[at] * SIDE, *b = a + SIDE;
+        float *y = w->y + i * TWICE;
+
+        for (long j = 0; j < SIDE; j++)
+            t[j] = a[j] + part[at] * (b[j] - a[j]);
+        for (long j = 0; j < TWICE; j++)
+            y[j] = t[from[j]] + part[j] * (t[from[j] + 1] - t[from[j]]);
+    }
+}
+
+/* n x n to m x m, windows of 3 or 4 */
+static void
+pooled(const FloorWork *w, long lo, long hi, int thread)
+{
+    float *t = room(w, thread), fourth[64];
+    int from[64];
+
+    for (long j = 0; j < w->m; j++) {
+        from[j] = (int)(j * w->n / w->m);
+        fourth[j] = ((j + 1) * w->n + w->m - 1) / w->m - from[j] > 3;
+    }
+    for (long c = lo; c < hi; c++)
+        for (long i = 0; i < w->m; i++) {
+            const float *x = w->x + (c * w->n + from[i]) * w->n;
+            const float *last = x + (fourth[i] > 0 ? 3 * w->n : 0);
+            float *y = w->y + (c * w->m + i) * w->m;
+
+            for (long j = 0; j < w->n; j++)
+                t[j] = x[j] + x[j + w->n] + x[j + 2 * w->n] + last[j];
+            for (long j = 0; j < w->m; j++)
+                y[j] = t[from[j]] + t[from[j] + 1] + t[from[j] + 2] + fourth[j] * t[from[j] + 3];
+        }
+}
+
+/* Parameters, then both moments; x: gradients. */
+static void
+moved(const FloorWork *w, long lo, long hi, int thread)
+{
+    float *p = w->y, *a = p + w->in, *b = a + w->in;
+
+    (void)thread;
+    for (long i = lo * w->m; i < hi * w->m; i++) {
+        a[i] = 0.9f * a[i] + 0.1f * w->x[i];
+        b[i] = 0.99f * b[i] + w->x[i] * w->x[i];
+        p[i] -= a[i] * b[i];
+    }
+}
+
+/* A matrix less what column and row j make of rows from `first` on; above the diagonal too. */
+static void
+rows_less(float *y, long n, long first, long j)
+{
+    const float *row = y + j * n;
+
+    for (long i = first; i < n; i++) {
+        float f = y[i * n + j];
+
+        for (long c = 0; i != j && c < n; c++)
+            y[i * n + c] -= f * row[c];
+    }
+}
+
+static void
+inverted(const FloorWork *w, long lo, long hi, int thread)
+{
+    (void)thread;
+    for (long r = lo; r < hi; r++) {
+        float *y = w->y + r * w->m * w->m;
+
+        memcpy(y, w->x + r * w->m * w->m, (size_t)(w->m * w->m) * sizeof *y);
+        for (long j = 0; j < w->m; j++) {
+            for (long c = 0; c < w->m; c++)
+                y[j * w->m + c] *= 0.5f;
+            rows_less(y, w->m, 0, j);
+        }
+    }
+}
+
+static void
+factored(const FloorWork *w, long lo, long hi, int thread)
+{
+    (void)thread;
+    for (long r = lo; r < hi; r++) {
+        float *y = w->y + r * w->m * w->m;
+
+        memcpy(y, w->x + r * w->m * w->m, (size_t)(w->m * w->m) * sizeof *y);
+        for (long j = 0; j < w->m; j++)
+            rows_less(y, w->m, j + 1, j);
+    }
+}
+
 #define K 1024
 static const FloorWork floor_works[] = {
     {"sigmoid_chain_65536", map, 64, 0, K, 64 * K, 64 * K, NULL, NULL},
@@ -294,6 +465,15 @@ static const FloorWork floor_works[] = {
     {"iou_1000x10000", pairs, 1000, 1000, 10000, 44000, 10000000, NULL, NULL},
     {"iou_100x1000_bwd", pairs_backward, 100, 0, 1000, 100000, 100, NULL, NULL},
     {"iou_1000x10000_bwd", pairs_backward, 1000, 0, 10000, 10000000, 1000, NULL, NULL},
+    {"op_group_norm", rows, 64, 0, 25088, 64 * 25088, 64 * 25088, NULL, NULL},
+    {"op_group_norm_bwd", groups_backward, 64, 0, 25088, 128 * 25088, 64 * 25088, NULL, NULL},
+    {"op_scatter_add", added, 4 * K, 8 * K, 256, 12 * K * 256, 4 * K * 256, NULL, NULL},
+    {"op_resize", doubled, 512, 0, 0, 512 * 3136, 512 * 12544, NULL, NULL},
+    {"op_resize_corners", cornered, 512, 0, 0, 512 * 3136, 512 * 12544, NULL, NULL},
+    {"op_adaptive_pool", pooled, 512, 112, 50, 512 * 12544, 512 * 2500, NULL, NULL},
+    {"op_adamw_resnet50", moved, 24960, 0, K, 24960 * K, 3 * 24960 * K, NULL, NULL},
+    {"op_cholesky_64x64", factored, 64, 0, 64, 64 * 4096, 64 * 4096, NULL, NULL},
+    {"op_inverse_64x64", inverted, 64, 0, 64, 64 * 4096, 64 * 4096, NULL, NULL},
 };
 
 static void

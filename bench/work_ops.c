@@ -216,12 +216,12 @@ const Work work_ops[] = {
     {"op_ctc_bwd", op_ctc, {0}, 0, 0, 0, NULL},
     {"op_adamw_resnet50", op_adamw, {0}, 0, 4 * 97.5 * M, 3 * 97.5 * M, NULL},
     {"op_cholesky_1024", op_system, {1, 1024, 0}, CUBE(1024) / 3, 0, 0, NULL},
-    {"op_cholesky_64x64", op_system, {64, 64, 0}, 64 * CUBE(64) / 3, 0, 0, NULL},
+    {"op_cholesky_64x64", op_system, {64, 64, 0}, 0, M, M, NULL},
     {"op_cholesky_1024_bwd", op_system, {1, 1024, 0, 0, 0, 0, 0, 1}, CUBE(1024), 0, 0, NULL},
     {"op_triangular_1024", op_system, {1, 1024, 1024}, CUBE(1024), 0, 0, NULL},
     {"op_triangular_1024_bwd", op_system, {1, 1024, 1024, 0, 0, 0, 0, 1}, 3 * CUBE(1024), 0, 0,
      NULL},
-    {"op_triangular_one", op_system, {1, 1024, 1}, CUBE(1024) / 1024, 2 * M, 0, NULL},
-    {"op_inverse_64x64", op_system, {64, 64, -1}, 64 * 2 * CUBE(64), M, M, NULL},
+    {"op_triangular_one", op_system, {1, 1024, 1}, 0, 2 * M, 0, NULL},
+    {"op_inverse_64x64", op_system, {64, 64, -1}, 0, M, M, NULL},
     {0}
 };

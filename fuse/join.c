@@ -286,6 +286,89 @@ join_all(Nests *j)
     return true;
 }
 
+/* Is a part of an axis what some edge's variable is read at? */
+static bool
+join_any_part(const Nests *j)
+{
+    uint32_t k;
+    int d;
+
+    for (k = 0; k < j->uses.n; k++) {
+        const NestUse *u = &j->uses.v[k];
+
+        for (d = 0; d < JOT_MAX_RANK && j->group_of[u->pos] != NEST_OUT; d++)
+            if (u->map.axis[d] == NEST_PART)
+                return true;
+    }
+    return false;
+}
+
+/* ---- readers of one variable --------------------------------------------------------------- */
+
+/* Element-wise work alone, whose one nest no other kind of loop has to suit. */
+static bool
+join_plain(const Nest *n)
+{
+    return !n->sums && !n->spread && !n->rigid && !n->blocks;
+}
+
+/* Two nests that nothing goes between: axis for axis they are one, and what both read is read
+ * once. */
+static void
+join_reader(Nests *j, uint32_t a, uint32_t b)
+{
+    NestPair p;
+    FuseWhy why;
+    int k;
+
+    if (a == b || !join_plain(&j->nest[a]) || !join_plain(&j->nest[b])
+        || j->nest[a].naxes != j->nest[b].naxes)
+        return;
+    if (j->nest[a].height < j->nest[b].height) {
+        uint32_t lower = a;
+
+        a = b;
+        b = lower;
+    }
+    if (jot_nest_pair(j, a, b, &p) != WHYS || p.edges || p.naxes != j->nest[b].naxes)
+        return;
+    for (k = 0; k < p.naxes; k++)
+        if (p.map[k] != k)
+            return;
+    if (join_buffers(j, &p) && jot_nest_reward(j, &p, &why) > 0 && p.shared && join_rise(j, &p))
+        jot_nest_union(j, &p);
+}
+
+/* A momentum and a parameter that move by one gradient: the largest variables first. What is
+ * smaller than the work, such as a rate that all parameters share, is no reason: kernels that hold
+ * several parameters are no faster, and each is compiled that one for all would have done. */
+static bool
+join_readers(Nests *j)
+{
+    Fuser *f = j->f;
+    Rank *list = jot_arena_array(&f->arena, Rank, (size_t)j->uses.n + 1);
+    uint32_t g, k, n = 0;
+
+    for (g = 0; list && g < j->n; g++)
+        for (k = 0; k < j->group[g].nuse && join_plain(&j->nest[j->group[g].nest]); k++) {
+            uint32_t pos = j->uses.v[j->group[g].use + k].pos;
+
+            if (f->node[pos]->nelem < j->group[g].space->nelem)
+                continue;
+            list[n].key = ~(uint64_t)jot_node_nbytes(f->node[pos]);
+            list[n].tie = pos;
+            list[n].a = g;
+            list[n++].b = g;
+        }
+    if (!list)
+        return false;
+    jot_fuse_sort(f, list, n);
+    for (k = 1; k < n && f->visits < j->limit; k++, f->visits++)
+        if (list[k].tie == list[k - 1].tie)
+            join_reader(j, j->group[list[k - 1].b].nest, j->group[list[k].b].nest);
+    return true;
+}
+
 /* What no other nest reads, and nobody asked for, is not stored, unless sums read it back. */
 static void
 join_inside(Nests *j)
@@ -347,6 +430,7 @@ JOT_FN bool
 jot_fuse_join(Fuser *f)
 {
     Nests *j;
+    bool ok;
 
     if (f->ask->policy != FUSE_REWARD)
         return true;
@@ -363,7 +447,12 @@ jot_fuse_join(Fuser *f)
         join_edges(j);
         join_heights(j);
         j->limit = f->visits + (uint64_t)JOIN_VISITS * f->in0[f->n];
-        if (join_all(j)) {
+        ok = join_all(j);
+        if (ok && join_any_part(j)) {
+            j->parts = true;
+            ok = join_all(j);
+        }
+        if (ok && join_readers(j)) {
             join_inside(j);
             join_result(j);
         }

@@ -59,6 +59,14 @@ pair_own(const Nests *j, const NestGroup *g, uint32_t pos)
     return NULL;
 }
 
+/* A sum whose results a cache holds while several steps of an axis read each: moments of groups of
+ * channels. */
+static bool
+pair_sum(const Nests *j, const NestPair *p, const Node *n)
+{
+    return n->kind == NODE_REDUCE && !j->nest[p->a].spread && !j->nest[p->b].spread;
+}
+
 /* A variable of nest a that group g of nest b reads: both have their axes. */
 static FuseWhy
 pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
@@ -78,6 +86,10 @@ pair_edge(Nests *j, NestPair *p, const NestGroup *g, const NestUse *u)
 
         if (n->ext[d] == 1)
             continue;
+        if (b == NEST_PART && j->parts && pair_sum(j, p, n) && a < NEST_AXES) {
+            p->parts = true;
+            continue;
+        }
         if (!pair_axis(j, p, a, b))
             return WHY_RULE1;
         on |= (uint32_t)1 << b;
@@ -228,7 +240,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->blocks = false;
+    p->edges = p->parts = p->blocks = false;
     p->naxes = j->nest[b].naxes;
     memcpy(p->ext, j->nest[b].ext, sizeof p->ext);
     p->row = 0;

@@ -22,6 +22,7 @@
 #define NEST_NONE FUSE_NO_AXIS /* a dimension of one element */
 #define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension */
 #define NEST_INDEX 0xfd    /* of every dimension: an index variable, in memory before the nest */
+#define NEST_PART 0xfc     /* an axis divided by a number: so many steps of it read one element */
 #define NEST_OUT UINT32_MAX
 
 /* Per dimension of a variable: the axis it lies on. */
@@ -72,6 +73,7 @@ typedef struct Nests {
     uint32_t *seen, *count, stamp; /* by position: marks */
     uint32_t unions;             /* so far */
     uint64_t limit;              /* of f->visits */
+    bool parts;                  /* sums may be read at parts of axes, once the rest has joined */
 } Nests;
 
 /* Two nests, with the axes of the first matched to those of the second. */
@@ -84,6 +86,7 @@ typedef struct {
     uint32_t row;                /* of shared: the axis that is blocked; 0: none */
     bool blocks;                 /* contractions inside, with more than work on one's stores */
     bool edges;                  /* some variable passes between them */
+    bool parts;                  /* ... and is read at a part of an axis: under shared loops only */
     double nbytes;               /* of memory, as one */
 } NestPair;
 

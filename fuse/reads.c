@@ -44,6 +44,20 @@ reads_identity(const Node *n)
     return m;
 }
 
+/* Is the index an axis of r, divided so that it runs over all `ext` elements? */
+static bool
+reads_part(const Fuser *f, const Node *r, Ix index, int64_t ext, const NestMap *outer)
+{
+    IxPool *ix = &f->ctx->ix;
+    int d;
+
+    for (d = 0; d < r->rank; d++)
+        if (outer->axis[d] < JOT_MAX_RANK && ext > 1 && r->ext[d] > ext && r->ext[d] % ext == 0
+            && index == jot_ix_div(ix, jot_ix_axis(ix, d), jot_ix_const(ix, r->ext[d] / ext), NULL))
+            return true;
+    return false;
+}
+
 /* Where the input of r is read if r's own elements lie at `outer`. */
 static NestMap
 reads_through(const Fuser *f, const Node *r, const Node *x, const NestMap *outer)
@@ -56,7 +70,8 @@ reads_through(const Fuser *f, const Node *r, const Node *x, const NestMap *outer
         if (x->ext[d] == 1)
             continue;
         m.axis[d] = jot_ix_is_axis(&f->ctx->ix, r->index[d], &axis) && axis < r->rank
-                 && r->ext[axis] == x->ext[d] ? outer->axis[axis] : NEST_MIXED;
+                 && r->ext[axis] == x->ext[d] ? outer->axis[axis]
+                  : reads_part(f, r, r->index[d], x->ext[d], outer) ? NEST_PART : NEST_MIXED;
     }
     return m;
 }

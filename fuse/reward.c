@@ -289,7 +289,7 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
     shared = reward_shared(j, p, &sum);
     apart = reward_apart(t, p, a, b, &sum);
-    if (shared > 0)
+    if (shared > 0 || p->parts)
         return shared;
     p->shared = 0;
     p->nbytes = a->nbytes + b->nbytes;

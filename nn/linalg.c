@@ -3,20 +3,26 @@
  *     n in blocks of 64            a block's own work      one kernel of user code, of numbers
  *                                  between blocks          matrix products
  *
- *     cholesky   S = A[j.., j] - L[j.., ..j] L[j, ..j]'    all products so far as one
- *                L[j, j], X = factor of S's first block and its inverse      L[below, j] = S X'
- *     T X = B    X[j] = T[j, j]^-1 (B[j] - T[j, ..j] X[..j])  the blocks' inverses all at once
+ *     T X = B    by halves: X1 = T11^-1 B1, X2 = T22^-1 (B2 - T21 X1), a block's by its inverse,
+ *                of which there are all at once
+ *     A = L L'   by halves: L11 of A11, L21 = A21 L11'^-1 by a solve, L22 of A22 - L21 L21'; a
+ *                block's factor comes with its inverse
  *
- * The loops over elements of a block depend on each other at each step, so they are C (jot_code)
- * and have no gradient. What they give is made a function of the block again by its expansion
- * around the numbers it was given: D = A - stop_grad(A) is 0 and has A's derivative, and
+ * The loops over elements of a block depend on each other at each step, so they are C (jot_code).
+ * What they give has a gradient of its own, made of products (jot_custom_grad), which is
+ * differentiated in its turn:
  *
- *     inverse    X + (Z Z - Z) X,  Z = X D
- *     cholesky   L (I + P - F(P P')),  P = F(X D X'),  X = L^-1,  F: below the diagonal, half of it
+ *     T X = B    dB by a solve with T', dT = -dB X' where T is
+ *     inverse    dA = -X' dX X'
+ *     cholesky   dA = X' F(L' (dL - X' dX X')) X, made symmetric; X = L^-1, of a block; F: below
+ *                the diagonal, half of it. Between blocks the gradient is that of the products
+ *
+ * A determinant is made a function of the matrix by its expansion around the numbers it was given:
+ * D = A - stop_grad(A) is 0 and has A's derivative, and with Z = X D
+ *
  *     log det    log det + tr Z - tr(Z Z) / 2
  *
- * are right to the second order, so that first and second derivatives are exact, at the cost of a
- * few products of a block. Between blocks the gradient is that of the products. With values nothing
+ * is right to the second order, so that first and second derivatives are exact. With values nothing
  * happens: 0 is added to them.
  *
  * Read before: nn/parts.h, nn/linalg.h (the kernels). After: nn.h. */
@@ -24,7 +30,10 @@
 #include "nn/linalg.h"
 #include "nn/parts.h"
 
-enum { LINALG_BLOCK = 64 }; /* of one matrix */
+enum {
+    LINALG_BLOCK = 64, /* of one matrix */
+    LINALG_LOW = 256   /* rows of a product of which a triangle is wanted: no further halves */
+};
 
 /* ---- of a block ---- */
 
@@ -55,42 +64,40 @@ linalg_half(jot_Var a)
     return linalg_on_diagonal(jot_scale(a, 0.5), jot_tril(a, -1));
 }
 
-/* x + (z z - z) x, the inverse of what has the inverse x and changes by d */
-static jot_Var
-linalg_inverse_at(jot_Var x, jot_Var d)
-{
-    jot_Var z = jot_matmul(x, d);
-    return jot_add(x, jot_matmul(jot_sub(jot_matmul(z, z), z), x));
-}
-
-/* The lower triangles of t (count, n, n) inverted. */
+/* The lower triangles of t (count, n, n) inverted, as numbers. */
 static jot_Var
 linalg_triangles(jot_Var t, bool unit)
 {
     jot_Var out[3], low = jot_tril(t, unit ? -1 : 0);
-    if (!jot_ok(low) || !linalg_code(low, false, false, unit, out))
-        return nn_poison(t.ctx);
-    return linalg_inverse_at(out[1], linalg_change(low));
+    return jot_ok(low) && linalg_code(low, false, false, unit, out) ? out[1] : nn_poison(t.ctx);
 }
 
-/* a (count, n, n), symmetric: *factor and *inverse of the factor. NaN once a pivot is not > 0. */
+/* l = factor of a and x = l's inverse: a's is x' F(l' (dl - x' dx x')) x, made symmetric. */
 static bool
-linalg_factor(jot_Var a, jot_Var *factor, jot_Var *inverse)
+linalg_factor_grad(void *user, jot_Vars in, jot_Vars out, jot_Vars dout, jot_Var *din)
 {
-    jot_Var out[3];
-    if (!jot_ok(a) || !linalg_code(a, false, true, true, out))
+    jot_Var l = linalg_turned(out.v[0]), x = out.v[1], turned = linalg_turned(x);
+    jot_Var d = jot_matmul(jot_matmul(turned, dout.v[1]), turned);
+    d = linalg_half(jot_matmul(l, jot_sub(dout.v[0], jot_tril(d, 0))));
+    d = jot_matmul(jot_matmul(turned, d), x);
+    (void)user, (void)in;
+    din[0] = jot_scale(jot_add(d, linalg_turned(d)), 0.5);
+    return jot_ok(din[0]);
+}
+
+/* a (count, n, n), symmetric: its factor and the factor's inverse. NaN once a pivot is not > 0. */
+static bool
+linalg_factor(jot_Var a, jot_Var out[2])
+{
+    jot_Var code[3], y[2];
+    if (!jot_ok(a) || !linalg_code(a, false, true, true, code))
         return false;
-    jot_Var d = jot_diagonal(out[0], 0);
+    jot_Var d = jot_diagonal(code[0], 0);
     jot_Var root = jot_where(jot_gt(d, nn_zero(d)), jot_sqrt(d), nn_number(d, nn_nan()));
-    jot_Var l = linalg_on_diagonal(jot_unsqueeze(root, 2),
-                                   jot_mul(jot_tril(out[0], -1), jot_unsqueeze(root, 1)));
-    jot_Var x = jot_div(out[1], jot_unsqueeze(root, 2));
-    jot_Var p = jot_matmul(jot_matmul(x, linalg_change(a)), linalg_turned(x));
-    p = linalg_half(p);
-    jot_Var m = jot_sub(p, linalg_half(jot_matmul(p, linalg_turned(p))));
-    *factor = jot_add(l, jot_matmul(l, m));
-    *inverse = jot_add(x, jot_matmul(jot_sub(jot_matmul(p, p), m), x));
-    return true;
+    y[0] = linalg_on_diagonal(jot_unsqueeze(root, 2),
+                              jot_mul(jot_tril(code[0], -1), jot_unsqueeze(root, 1)));
+    y[1] = jot_div(code[1], jot_unsqueeze(root, 2));
+    return jot_custom_grad(jot_vars(2, y), JOT_VARS(a), linalg_factor_grad, NULL, out);
 }
 
 /* ---- of blocks ---- */
@@ -99,12 +106,6 @@ static jot_Var
 linalg_part(jot_Var a, int64_t row, int64_t rows, int64_t col, int64_t cols)
 {
     return jot_narrow(jot_narrow(a, 1, row, rows), 2, col, cols);
-}
-
-static int64_t
-linalg_least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
 }
 
 /* The extent of blocks of matrices (count, n, n). Small ones leave less to do by elements, large
@@ -126,44 +127,6 @@ linalg_blocks(int64_t n, int64_t block)
     return n > block ? (int)((n + block - 1) / block) : 1;
 }
 
-/* The factor's columns of block j, from its row on, of what is left of a (count, n, n) without the
- * panels before. */
-static jot_Var
-linalg_panel(jot_Var a, int64_t block, int j, const jot_Var *panel, jot_Var *before)
-{
-    int64_t at = j * block, left = jot_extent(a, 1) - at, wide = linalg_least(left, block);
-    jot_Var s = linalg_part(a, at, left, at, wide), factor, inverse;
-    for (int i = 0; i < j; i++)
-        before[i] = jot_narrow(panel[i], 1, at - i * block, left);
-    if (j) {
-        jot_Var all = jot_concat(jot_vars(j, before), 2);
-        s = jot_sub(s, jot_matmul(all, linalg_turned(jot_narrow(all, 1, 0, wide))));
-    }
-    if (!linalg_factor(jot_narrow(s, 1, 0, wide), &factor, &inverse))
-        return nn_poison(a.ctx);
-    if (left == wide)
-        return factor;
-    jot_Var below = jot_matmul(jot_narrow(s, 1, wide, left - wide), linalg_turned(inverse));
-    return jot_concat(JOT_VARS(factor, below), 1);
-}
-
-/* a (count, n, n) */
-static jot_Var
-linalg_cholesky(jot_Var a)
-{
-    int64_t block = linalg_block(a);
-    int blocks = linalg_blocks(jot_extent(a, 1), block);
-    jot_Var room = nn_room(a.ctx, 2 * blocks), *panel = nn_handles(room);
-    a = jot_scale(jot_add(a, linalg_turned(a)), 0.5);
-    if (!panel || !jot_ok(a))
-        return nn_poison(a.ctx);
-    for (int j = 0; j < blocks; j++)
-        panel[j] = linalg_panel(a, block, j, panel, panel + blocks);
-    for (int j = 1; j < blocks; j++)
-        panel[j] = jot_pad(panel[j], JOT_INTS(0, j * block, 0), JOT_INTS(0, 0, 0), 0);
-    return jot_concat(jot_vars(blocks, panel), 2);
-}
-
 /* The inverses of t's blocks on the diagonal, (count, blocks, n, n) as many as are whole and
  * (count, 1, n, n) of the rest. */
 static jot_Var
@@ -181,53 +144,117 @@ linalg_diagonals(jot_Var t, int64_t first, int64_t blocks, int64_t n, bool lower
     return jot_reshape(lower ? d : linalg_turned(d), shape);
 }
 
-/* t x = b, t (count, n, n) and b (count, n, m). */
+/* A system t x = b in blocks, t (count, n, n), b (count, n, m). */
+typedef struct {
+    jot_Var t, inverse[2];   /* of the whole blocks on the diagonal, of the rest */
+    const jot_Var *each;     /* or one for each block */
+    int64_t block, whole;
+    bool lower;
+} LinalgSystem;
+
+/* So many rows stand alone first, or last if not lower. */
+static int64_t
+linalg_first(int64_t n, int64_t block)
+{
+    int64_t first = block;
+    while (2 * first < n)
+        first *= 2;
+    return first;
+}
+
+/* The rows lo..hi of x, where r are these of b without what the rows before make: the half that
+ * stands alone first, then the other without it. Products are as large as they can be, and an
+ * element is copied once for each time that rows are halved. */
+static jot_Var
+linalg_rows(const LinalgSystem *s, int64_t lo, int64_t hi, jot_Var r)
+{
+    if (hi - lo <= s->block) {
+        int64_t j = lo / s->block;
+        return jot_matmul(s->each ? s->each[j] : jot_select(s->inverse[j >= s->whole], 1,
+                                                            j < s->whole ? j : 0), r);
+    }
+    int64_t mid = lo + linalg_first(hi - lo, s->block);
+    jot_Var half[2] = {jot_narrow(r, 1, 0, mid - lo), jot_narrow(r, 1, mid - lo, hi - mid)};
+    int one = !s->lower;
+    half[one] = s->lower ? linalg_rows(s, lo, mid, half[0]) : linalg_rows(s, mid, hi, half[1]);
+    jot_Var t = s->lower ? linalg_part(s->t, mid, hi - mid, lo, mid - lo)
+                         : linalg_part(s->t, lo, mid - lo, mid, hi - mid);
+    half[!one] = jot_sub(half[!one], jot_matmul(t, half[one]));
+    half[!one] = s->lower ? linalg_rows(s, mid, hi, half[1]) : linalg_rows(s, lo, mid, half[0]);
+    return jot_concat(jot_vars(2, half), 1);
+}
+
 static jot_Var
 linalg_solve(jot_Var t, jot_Var b, bool lower, bool unit)
 {
-    int64_t n = jot_extent(t, 1), block = linalg_block(t), whole = n / block;
-    int64_t rest = n - whole * block;
-    int blocks = linalg_blocks(n, block);
-    jot_Var room = nn_room(t.ctx, blocks), *x = nn_handles(room), inverse[2];
-    if (!x || !jot_ok(t) || !jot_ok(b))
+    LinalgSystem s = {.t = t, .lower = lower};
+    if (!jot_ok(t) || !jot_ok(b))
         return nn_poison(t.ctx);
-    if (whole)
-        inverse[0] = linalg_diagonals(t, 0, whole, block, lower, unit);
-    if (rest || !whole)
-        inverse[1] = linalg_diagonals(t, whole * block, 1, rest, lower, unit);
-    for (int step = 0; step < blocks; step++) {
-        int j = lower ? step : blocks - 1 - step;
-        int64_t at = j * block, rows = linalg_least(n - at, block);
-        int64_t done = lower ? 0 : at + rows, ndone = lower ? at : n - done;
-        jot_Var r = jot_narrow(b, 1, at, rows);
-        if (step) {
-            jot_Var all = jot_concat(jot_vars(step, lower ? x : x + j + 1), 1);
-            r = jot_sub(r, jot_matmul(linalg_part(t, at, rows, done, ndone), all));
-        }
-        x[j] = jot_matmul(jot_select(inverse[j >= whole], 1, j < whole ? j : 0), r);
-    }
-    return jot_concat(jot_vars(blocks, x), 1);
+    int64_t n = jot_extent(t, 1);
+    s.block = linalg_block(t);
+    s.whole = n / s.block;
+    int64_t rest = n - s.whole * s.block;
+    if (s.whole)
+        s.inverse[0] = linalg_diagonals(t, 0, s.whole, s.block, lower, unit);
+    if (rest || !s.whole)
+        s.inverse[1] = linalg_diagonals(t, s.whole * s.block, 1, rest, lower, unit);
+    return linalg_rows(&s, 0, n, b);
 }
 
-/* ---- of few right sides ---- */
+/* The lower triangle of a b', a and b (count, n, m), and more above it where it is no work less. */
+static jot_Var
+linalg_low(jot_Var a, jot_Var b)
+{
+    int64_t n = jot_extent(a, 1), half = n / 2;
+    if (n < 2 * LINALG_LOW)
+        return jot_matmul(a, linalg_turned(b));
+    jot_Var a1 = jot_narrow(a, 1, 0, half), a2 = jot_narrow(a, 1, half, n - half);
+    jot_Var b1 = jot_narrow(b, 1, 0, half), b2 = jot_narrow(b, 1, half, n - half);
+    jot_Var above = jot_pad(linalg_low(a1, b1), JOT_INTS(0, 0, 0), JOT_INTS(0, 0, n - half), 0);
+    jot_Var below = jot_concat(JOT_VARS(jot_matmul(a2, linalg_turned(b1)), linalg_low(a2, b2)), 2);
+    return jot_concat(JOT_VARS(above, below), 1);
+}
 
-static jot_CustomGradFn linalg_few_grad;
+/* The factor of a (count, n, n), and *inverse.. of its blocks on the diagonal: of the first half,
+ * then what is below by a solve with it, and the rest without the product of that. */
+static jot_Var
+linalg_cholesky(jot_Var a, int64_t block, jot_Var *inverse)
+{
+    int64_t n = jot_extent(a, 1);
+    jot_Var f[2] = {{0}}, l[2];
+    if (n <= block) {
+        bool ok = linalg_factor(a, f);
+        *inverse = f[1];
+        return ok ? f[0] : nn_poison(a.ctx);
+    }
+    int64_t first = linalg_first(n, block), rest = n - first;
+    l[0] = linalg_cholesky(linalg_part(a, 0, first, 0, first), block, inverse);
+    LinalgSystem s = {.t = l[0], .each = inverse, .block = block, .lower = true};
+    if (!jot_ok(l[0]))
+        return nn_poison(a.ctx);
+    jot_Var below = linalg_turned(linalg_part(a, first, rest, 0, first));
+    below = linalg_turned(linalg_rows(&s, 0, first, below));
+    l[1] = jot_sub(linalg_part(a, first, rest, first, rest), linalg_low(below, below));
+    l[1] = linalg_cholesky(l[1], block, inverse + first / block);
+    l[1] = jot_concat(JOT_VARS(below, l[1]), 2);
+    l[0] = jot_pad(l[0], JOT_INTS(0, 0, 0), JOT_INTS(0, 0, rest), 0);
+    return jot_concat(jot_vars(2, l), 1);
+}
 
-/* The x of t x' = b' (how: t' for t), by rows of b and x (count, m, n): a kernel that reads t once,
- * where blocks would be inverted first. */
+/* ---- triangular systems ---- */
+
+/* The x of x t = b (turned: t' for t), by rows of b and x (count, m, n): a kernel that reads t
+ * once, where blocks would be inverted first. */
 static jot_Var
 linalg_few(jot_Var t, jot_Var b, unsigned how)
 {
     static const char *const in_names[] = {"a", "b"};
-    static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7};
-    jot_Var in[2] = {jot_stop_grad(t), jot_stop_grad(b)}, x, y;
+    jot_Var in[2] = {t, b}, x;
     jot_CodeScalar scalars[6] = {
         {"lower", !(how & JOT_SOLVE_UPPER)}, {"unit", (how & JOT_SOLVE_UNIT) != 0},
         {"count", (double)jot_extent(t, 0)}, {"n", (double)jot_extent(t, 1)},
-        {"turned", (how & JOT_SOLVE_TRANSPOSED) != 0}, {"m", (double)jot_extent(b, 1)}};
+        {"turned", !(how & JOT_SOLVE_TRANSPOSED)}, {"m", (double)jot_extent(b, 1)}};
     jot_CodeOut out = {.name = "x", .like = "b"};
-    if (!jot_ok(t) || !jot_ok(b))
-        return nn_poison(t.ctx);
     jot_Code code = linalg_code_of(LINALG_IS_FEW, t, "triangular solve");
     code.inputs = 2;
     code.in = in;
@@ -236,9 +263,7 @@ linalg_few(jot_Var t, jot_Var b, unsigned how)
     code.out = &out;
     code.scalars = 6;
     code.scalar = scalars;
-    return jot_code(t.ctx, &code, &x) &&
-           jot_custom_grad(JOT_VARS(x), JOT_VARS(t, b), linalg_few_grad,
-                           (void *)(uintptr_t)&hows[how], &y) ? y : nn_poison(t.ctx);
+    return jot_code(t.ctx, &code, &x) ? x : nn_poison(t.ctx);
 }
 
 /* Faster than by blocks: 16 of 1,024 rows take 0.36 ms, by blocks 0.52; 2 of 64 x 64 0.12 and
@@ -249,16 +274,46 @@ linalg_is_few(int64_t n, int64_t sides)
     return sides <= 1 || (sides <= 16 && 32 * sides <= n);
 }
 
+static jot_CustomGradFn linalg_sides_grad;
+
+/* t x = b, or x t = b: t (count, n, n), b of three dimensions. */
+static jot_Var
+linalg_sides(jot_Var t, jot_Var b, unsigned how)
+{
+    static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
+    bool lower = !(how & JOT_SOLVE_UPPER), unit = how & JOT_SOLVE_UNIT;
+    jot_Var a = jot_stop_grad(t), r = jot_stop_grad(b), x, y;
+    if (!jot_ok(a) || !jot_ok(r))
+        return nn_poison(t.ctx);
+    if (linalg_is_few(jot_extent(t, 1), jot_extent(b, right ? 1 : 2))) {
+        x = right ? linalg_few(a, r, how)
+                  : linalg_turned(linalg_few(a, linalg_turned(r), how ^ JOT_SOLVE_TRANSPOSED));
+    } else {
+        a = turned != right ? linalg_turned(a) : a;
+        x = linalg_solve(a, right ? linalg_turned(r) : r, lower == (turned == right), unit);
+        x = right ? linalg_turned(x) : x;
+    }
+    return jot_ok(x) && jot_custom_grad(JOT_VARS(x), JOT_VARS(t, b), linalg_sides_grad,
+                                        (void *)(uintptr_t)&hows[how], &y) ? y : nn_poison(t.ctx);
+}
+
 /* b's is a solve with t turned round; t's -db x', of the triangle that is read. */
 static bool
-linalg_few_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
+linalg_sides_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
 {
     unsigned how = *(const unsigned *)user;
     int unit = how & JOT_SOLVE_UNIT ? 1 : 0;
-    jot_Var db = linalg_few(in.v[0], dx.v[0], how ^ JOT_SOLVE_TRANSPOSED);
-    bool turned = how & JOT_SOLVE_TRANSPOSED;
-    jot_Var d = jot_neg(jot_matmul(linalg_turned(turned ? x.v[0] : db), turned ? db : x.v[0]));
-    din[0] = how & JOT_SOLVE_UPPER ? jot_triu(d, unit) : jot_tril(d, -unit);
+    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
+    bool upper = how & JOT_SOLVE_UPPER;
+    jot_Var db = linalg_sides(in.v[0], dx.v[0], how ^ JOT_SOLVE_TRANSPOSED), a = db, b = x.v[0];
+    if (right) {
+        a = linalg_turned(a);
+        b = linalg_turned(b);
+    }
+    a = (turned == right) != upper ? linalg_low(a, b) : linalg_low(b, a);
+    a = jot_neg(jot_tril(a, -unit));
+    din[0] = upper ? linalg_turned(a) : a;
     din[1] = db;
     return jot_ok(din[0]) && jot_ok(din[1]);
 }
@@ -327,28 +382,16 @@ jot_cholesky(jot_Var a)
     jot_Var x = a;
     if (!linalg_begin(&x, "cholesky"))
         return nn_poison(a.ctx);
-    jot_Var y = jot_nelem(x) ? linalg_cholesky(linalg_three(x)) : x;
-    return linalg_end(y, a, nn_float_of(jot_dtype(a)));
-}
-
-/* t x = b, or x t = b, in which all are turned. */
-static jot_Var
-linalg_sides(jot_Var a, jot_Var b, unsigned how)
-{
-    bool right = how & JOT_SOLVE_RIGHT, turned = how & JOT_SOLVE_TRANSPOSED;
-    jot_Var t = linalg_three(a), x = linalg_three(b);
-    bool lower = !(how & JOT_SOLVE_UPPER);
-    if (linalg_is_few(jot_extent(t, 1), jot_extent(x, right ? 1 : 2))) {
-        if (right)
-            return linalg_few(t, x, (how ^ JOT_SOLVE_TRANSPOSED) & ~(unsigned)JOT_SOLVE_RIGHT);
-        return linalg_turned(linalg_few(t, linalg_turned(x), how));
-    }
-    if (turned != right) {
-        t = linalg_turned(t);
-        lower = !lower;
-    }
-    x = linalg_solve(t, right ? linalg_turned(x) : x, lower, how & JOT_SOLVE_UNIT);
-    return right ? linalg_turned(x) : x;
+    if (!jot_nelem(x))
+        return linalg_end(x, a, nn_float_of(jot_dtype(a)));
+    x = linalg_three(x);
+    int64_t block = linalg_block(x);
+    jot_Var room = nn_room(a.ctx, linalg_blocks(jot_extent(x, 1), block));
+    x = jot_scale(jot_add(x, linalg_turned(x)), 0.5);
+    if (!nn_handles(room) || !jot_ok(x))
+        return jot_leave(a.ctx, nn_poison(a.ctx));
+    return linalg_end(linalg_cholesky(x, block, nn_handles(room)), a,
+                      nn_float_of(jot_dtype(a)));
 }
 
 jot_Var
@@ -369,7 +412,8 @@ jot_solve_triangular(jot_Var a, jot_Var b, unsigned how)
     jot_DType dtype = jot_promote(nn_float_of(jot_dtype(a)), jot_dtype(b));
     jot_Var x = jot_cast(b, jot_promote(jot_dtype(t), jot_dtype(nn_wide(b))));
     t = jot_cast(t, jot_dtype(x));
-    return linalg_end(jot_nelem(x) ? linalg_sides(t, x, how) : x, b, dtype);
+    return linalg_end(jot_nelem(x) ? linalg_sides(linalg_three(t), linalg_three(x), how) : x, b,
+                      dtype);
 }
 
 jot_Var
@@ -394,18 +438,28 @@ linalg_general(jot_Var a, jot_Var *x, jot_Var *pivots, jot_Var *z)
     return true;
 }
 
+/* -x' dx x' */
+static bool
+linalg_inverse_grad(void *user, jot_Vars in, jot_Vars x, jot_Vars dx, jot_Var *din)
+{
+    jot_Var turned = linalg_turned(x.v[0]);
+    (void)user, (void)in;
+    din[0] = jot_neg(jot_matmul(jot_matmul(turned, dx.v[0]), turned));
+    return jot_ok(din[0]);
+}
+
 jot_Var
 jot_inverse(jot_Var a)
 {
-    jot_Var t = a, x, pivots, z;
+    jot_Var t = a, out[3], y;
     if (!linalg_begin(&t, "inverse"))
         return nn_poison(a.ctx);
-    jot_Var y = t;
-    if (jot_nelem(t)) {
-        if (!linalg_general(linalg_three(t), &x, &pivots, &z))
-            return jot_leave(a.ctx, nn_poison(a.ctx));
-        y = jot_add(x, jot_matmul(jot_sub(jot_matmul(z, z), z), x));
-    }
+    if (!jot_nelem(t))
+        return linalg_end(t, a, nn_float_of(jot_dtype(a)));
+    t = linalg_three(t);
+    if (!jot_ok(t) || !linalg_code(t, true, false, false, out) ||
+        !jot_custom_grad(JOT_VARS(out[1]), JOT_VARS(t), linalg_inverse_grad, NULL, &y))
+        return jot_leave(a.ctx, nn_poison(a.ctx));
     return linalg_end(y, a, nn_float_of(jot_dtype(a)));
 }
 

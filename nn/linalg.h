@@ -44,24 +44,22 @@
         } \
     }
 
-/* By Gauss and Jordan, the largest element of each column first. x: a's inverse; pivots (count, n):
- * their product is the determinant. w is room. */
+/* By Gauss and Jordan in place, the largest element of each column first. x: a's inverse; pivots
+ * (count, n): their product is the determinant. w (count, n): which rows changed places. */
 #define LINALG_GENERAL(GLOBAL, ELEM) \
     for (jot_i64 at = lo; at < hi; at++) { \
         const jot_i64 n = a_1; \
         GLOBAL const ELEM *from = a + at * n * n; \
-        GLOBAL ELEM *t = w + at * n * n; \
         GLOBAL ELEM *to = x + at * n * n; \
         ELEM sign = 1; \
-        for (jot_i64 i = 0; i < n * n; i++) { \
-            t[i] = from[i]; \
-            to[i] = (ELEM)(i / n == i % n); \
-        } \
+        jot_simd for (jot_i64 i = 0; i < n * n; i++) \
+            to[i] = from[i]; \
         for (jot_i64 j = 0; j < n; j++) { \
+            GLOBAL ELEM *row = to + j * n; \
             jot_i64 most = j; \
-            ELEM largest = t[j * n + j] < 0 ? -t[j * n + j] : t[j * n + j]; \
+            ELEM largest = row[j] < 0 ? -row[j] : row[j]; \
             for (jot_i64 i = j + 1; i < n; i++) { \
-                const ELEM v = t[i * n + j] < 0 ? -t[i * n + j] : t[i * n + j]; \
+                const ELEM v = to[i * n + j] < 0 ? -to[i * n + j] : to[i * n + j]; \
                 if (v > largest) { \
                     largest = v; \
                     most = i; \
@@ -69,30 +67,34 @@
             } \
             if (most != j) \
                 jot_simd for (jot_i64 c = 0; c < n; c++) { \
-                    const ELEM u = t[j * n + c]; \
-                    const ELEM v = to[j * n + c]; \
-                    t[j * n + c] = t[most * n + c]; \
-                    to[j * n + c] = to[most * n + c]; \
-                    t[most * n + c] = u; \
-                    to[most * n + c] = v; \
+                    const ELEM u = row[c]; \
+                    row[c] = to[most * n + c]; \
+                    to[most * n + c] = u; \
                 } \
             sign = most != j ? -sign : sign; \
-            const ELEM pivot = t[j * n + j]; \
+            const ELEM pivot = row[j]; \
             const ELEM over = (ELEM)1 / pivot; \
             pivots[at * n + j] = j + 1 == n ? sign * pivot : pivot; \
-            jot_simd for (jot_i64 c = 0; c < n; c++) { \
-                t[j * n + c] *= over; \
-                to[j * n + c] *= over; \
-            } \
+            w[at * n + j] = (ELEM)most; \
+            row[j] = 1; \
+            jot_simd for (jot_i64 c = 0; c < n; c++) \
+                row[c] *= over; \
             for (jot_i64 i = 0; i < n; i++) { \
-                const ELEM f = t[i * n + j]; \
-                if (i != j) \
-                    jot_simd for (jot_i64 c = 0; c < n; c++) { \
-                        t[i * n + c] -= f * t[j * n + c]; \
-                        to[i * n + c] -= f * to[j * n + c]; \
-                    } \
+                const ELEM f = to[i * n + j]; \
+                if (i != j) { \
+                    jot_simd for (jot_i64 c = 0; c < n; c++) \
+                        to[i * n + c] -= f * row[c]; \
+                    to[i * n + j] = -f * over; /* before, vectors would wait for it */ \
+                } \
             } \
         } \
+        for (jot_i64 i = 0; i < n; i++) \
+            for (jot_i64 j = n - 1; j >= 0; j--) { \
+                const jot_i64 most = (jot_i64)w[at * n + j]; \
+                const ELEM u = to[i * n + j]; \
+                to[i * n + j] = to[i * n + most]; \
+                to[i * n + most] = u; \
+            } \
     }
 
 /* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n): row
@@ -108,18 +110,26 @@
             const jot_i64 i = (lower != 0) != (turned != 0) ? step : n - 1 - step; \
             const jot_i64 first = lower != 0 ? 0 : i + 1; \
             const jot_i64 many = lower != 0 ? i : n - 1 - i; \
-            const jot_i64 whole = turned != 0 ? 0 : many / 16 * 16; \
+            const jot_i64 whole = turned != 0 ? 0 : many / 64 * 64; \
+            const jot_i64 most = turned != 0 ? 0 : many / 16 * 16; \
             GLOBAL const ELEM *row = a + (at * n + i) * n; \
             for (jot_i64 r = 0; r < m; r++) { \
                 GLOBAL ELEM *y = to + r * n; \
-                ELEM sum[16]; \
-                jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                ELEM sum[64]; \
+                jot_simd for (jot_i64 l = 0; l < 64; l++) \
                     sum[l] = 0; \
-                for (jot_i64 k = first; k < first + whole; k += 16) \
+                for (jot_i64 k = first; k < first + whole; k += 64) \
+                    jot_simd for (jot_i64 l = 0; l < 64; l++) \
+                        sum[l] += row[k + l] * y[k + l]; \
+                for (jot_i64 k = first + whole; k < first + most; k += 16) \
                     jot_simd for (jot_i64 l = 0; l < 16; l++) \
                         sum[l] += row[k + l] * y[k + l]; \
-                for (jot_i64 l = 0; turned == 0 && l < many - whole; l++) \
-                    sum[l] += row[first + whole + l] * y[first + whole + l]; \
+                for (jot_i64 l = 0; turned == 0 && l < many - most; l++) \
+                    sum[l] += row[first + most + l] * y[first + most + l]; \
+                jot_simd for (jot_i64 l = 0; l < 32; l++) \
+                    sum[l] += sum[l + 32]; \
+                jot_simd for (jot_i64 l = 0; l < 16; l++) \
+                    sum[l] += sum[l + 16]; \
                 jot_simd for (jot_i64 l = 0; l < 8; l++) \
                     sum[l] += sum[l + 8]; \
                 jot_simd for (jot_i64 l = 0; l < 4; l++) \
@@ -198,7 +208,7 @@ linalg_code_of(LinalgKind kind, jot_Var a, const char *name)
     return code;
 }
 
-/* Of the numbers of a (count, n, n). out: w and x, which are as large, and pivots if general. */
+/* Of the numbers of a (count, n, n). out: w and x, which is as large; pivots if general. */
 static bool
 linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
 {
@@ -207,6 +217,7 @@ linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
     int64_t count = jot_extent(a, 0), n = jot_extent(a, 1);
     jot_CodeScalar scalars[4] = {{"factor", factor}, {"unit", unit}, {"count", (double)count},
                                  {"n", (double)n}};
+    jot_CodeOut few = {.name = "w", .dtype = jot_dtype(a), .shape = JOT_SHAPE(count, n)};
     jot_CodeOut outs[3] = {{.name = "w", .like = "a"}, {.name = "x", .like = "a"},
                            {.name = "pivots", .dtype = jot_dtype(a), .shape = JOT_SHAPE(count, n)}};
     jot_Code code = linalg_code_of(general ? LINALG_IS_GENERAL : LINALG_IS_TRIANGLE, a,
@@ -215,6 +226,8 @@ linalg_code(jot_Var a, bool general, bool factor, bool unit, jot_Var out[3])
     code.inputs = 1;
     code.in = &in;
     code.in_names = in_names;
+    if (general)
+        outs[0] = few;
     code.outputs = general ? 3 : 2;
     code.out = outs;
     code.scalars = 4;

@@ -119,6 +119,54 @@ test_turned(void)
         }
 }
 
+/* S = Q K', O = S K */
+static void
+make_there_and_back(IrCase *c, int64_t z, int64_t t, int64_t d)
+{
+    int64_t ext[4] = {z, t, t, d};
+    uint32_t q, kt, o, keys, s;
+    ir_start(c);
+    ir_axes(c, "zqtk", ext);
+    q = IN("Q", 3, z, t, d, 0);
+    kt = IN("Kt", 3, z, t, d, 0);
+    o = OUT("O", 3, z, t, d, 0);
+    keys = ir_load(c, kt, AX(0), AX(2), AX(3), 0);
+    s = ir_sum(c, EW_ADD, BIT(3), ir_ew(c, EW_MUL, ir_load(c, q, AX(0), AX(1), AX(3), 0), keys),
+               "S");
+    ir_store(c, o, AX(0), AX(1), AX(3), 0,
+             ir_sum(c, EW_ADD, BIT(2), ir_ew(c, EW_MUL, s, keys), "o"));
+    for (int64_t i = 0; i < z * t; i++)
+        for (int64_t j = i / t * t; j < (i / t + 1) * t; j++) {
+            double w = 0;
+            for (int64_t k = 0; k < d; k++)
+                w += c->data[q][i * d + k] * c->data[kt][j * d + k];
+            for (int64_t k = 0; k < d; k++)
+                c->data[o][i * d + k] += w * c->data[kt][j * d + k];
+        }
+}
+
+/* What one product reads along one axis and another along another is packed for each. */
+static void
+test_twin(void)
+{
+    static const int64_t shape[][3] = { { 20, 128, 64 }, { 2, 192, 48 }, { 17, 145, 50 } };
+    for (int i = 0; i < 3; i++)
+        for (int m = 0; m < MACHINES - 1; m++) {
+            IrCase c;
+            Text text = {0};
+            int panels = 0;
+            text.mem = &ir_mem;
+            make_there_and_back(&c, shape[i][0], shape[i][1], shape[i][2]);
+            runs(&c, &machines[m], &text, "there and back");
+            for (const char *at = text.s; at && (at = strstr(at, "; res p")) != NULL; at++)
+                panels++;
+            CHECK(panels == 2 || machines[m].lanes == 1, "%d lanes: %s", machines[m].lanes,
+                  text.s ? text.s : "");
+            jot_text_free(&text);
+            ir_end(&c);
+        }
+}
+
 /* One contraction, and no other sum, has schedules of its own; sums without one, too. */
 static void
 test_none(void)
@@ -378,6 +426,7 @@ main(void)
         test_attention(clang);
         test_forms();
         test_turned();
+        test_twin();
     } else
         SKIP("no gcc here");
     test_none();

@@ -5,6 +5,7 @@
  * fuse/label.c, fuse/legal.c, fuse/move.c, fuse/nest.c, fuse/pieces.c, fuse/place.c, fuse/reads.c,
  * fuse/reward.c, fuse/shift.c, fuse/split.c, fuse/vertex.c, nn/optim.c. */
 #include "tests/fuse_run.h"
+#include "nn.h"
 
 /* ---- reasons --------------------------------------------------------------------------------- */
 
@@ -320,23 +321,36 @@ test_parts(void)
 
 /* ---- optimisers ------------------------------------------------------------------------------ */
 
-/* The updates of all parameters ride on the kernels that compute their gradients: at most one more
- * launch, for scalars. */
-static void
-test_step(bool adam)
+enum { SGD, ADAM, ADAMW, LION, OPTIMS };
+
+/* LeNet's parameters, and what moves them. */
+static jot_Optim
+optimiser(int kind, V p[10])
 {
     jot_Ints sh[10] = {SH(6, 1, 5, 5), SH(6), SH(16, 6, 5, 5), SH(16), SH(400, 120), SH(120),
                        SH(120, 84), SH(84), SH(84, 10), SH(10)};
-    V p[10], g[11];
     jot_Optim o;
-    int k, grads, all;
 
     open_ctx();
-    for (k = 0; k < 10; k++)
+    for (int k = 0; k < 10; k++)
         p[k] = jot_param(ctx, JOT_F32, sh[k], NULL);
-    o = adam ? jot_adam(jot_vars(10, p), 1e-3, 0.9, 0.999, 1e-8)
-             : jot_sgd(jot_vars(10, p), 0.1, 0.9, 1e-4);
+    o = kind == SGD    ? jot_sgd(jot_vars(10, p), 0.1, 0.9, 1e-4)
+        : kind == ADAM ? jot_adam(jot_vars(10, p), 1e-3, 0.9, 0.999, 1e-8)
+        : kind == LION ? jot_lion(jot_vars(10, p), 1e-3, 0.9, 0.99, 0.1)
+                       : jot_adamw(jot_vars(10, p), 1e-3, 0.9, 0.999, 1e-8, 0.1);
     CHECK(jot_optim_ok(o), "%s", jot_message(ctx));
+    return o;
+}
+
+/* The updates of all parameters ride on the kernels that compute their gradients: at most one more
+ * launch, for scalars. */
+static void
+test_step(int kind)
+{
+    V p[10], g[11];
+    jot_Optim o = optimiser(kind, p);
+    int grads, all;
+
     g[10] = xent(lenet(IN(64, 1, 28, 28), p), labels(64));
     jot_grad(g[10], jot_vars(10, p), g);
     grads = count_kernels(11, g);
@@ -344,6 +358,24 @@ test_step(bool adam)
     all = count_kernels(1, g + 10);
     CHECK(grads > 10 && all <= grads + 1, "%d kernels for a step, %d for its gradients", all,
           grads);
+    jot_optim_free(o);
+    jot_close(ctx);
+}
+
+/* Of gradients that are there a launch moves all that a parameter has: Lion's momentum and its
+ * parameter have nothing in common but what they read. */
+static void
+test_readers(int kind)
+{
+    V p[10], g[10];
+    jot_Optim o = optimiser(kind, p);
+    int all;
+
+    for (int k = 0; k < 10; k++)
+        g[k] = jot_param(ctx, JOT_F32, jot_shape(p[k]), NULL);
+    CHECK(jot_step(o, jot_vars(10, g)), "%s", jot_message(ctx));
+    all = count_kernels(10, p);
+    CHECK(all <= 10, "optimiser %d: %d kernels for 10 parameters", kind, all);
     jot_optim_free(o);
     jot_close(ctx);
 }
@@ -400,7 +432,9 @@ main(void)
     jot_pop(ctx);
     jot_close(ctx);
     test_parts();
-    test_step(false);
-    test_step(true);
+    for (int kind = 0; kind < OPTIMS; kind++) {
+        test_step(kind);
+        test_readers(kind);
+    }
     return DONE();
 }

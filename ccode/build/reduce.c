@@ -166,7 +166,7 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     bool never = false;
     Ix at[JOT_MAX_RANK], to[JOT_MAX_RANK];
     uint32_t v;
-    int d;
+    int axis[JOT_MAX_RANK], n = 0, d;
 
     if (b->graph->fusion->group[node->at] != b->group || !jot_build_is_plain(b->ctx, node)) {
         jot_build_fail(b, "a reduction of another group");
@@ -175,13 +175,17 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     jot_build_space(b, id, at);
     if (!reduce_where(b, node, at, to, &g, &never))
         return 0;
-    for (d = 0; d < node->rank && (to[d] == index[d] || node->ext[d] == 1); d++)
-        ;
-    if (d < node->rank) {
-        jot_build_fail(b, "a reduction is read where it is not");
-        return 0;
-    }
     v = reduce_value(b, node, reduce_axes(b, node, at), to, at, &g, never);
+    for (d = 0; d < node->rank; d++) {
+        if (to[d] == index[d] || node->ext[d] == 1)
+            continue;
+        if (!jot_ix_is_axis(&b->ctx->ix, to[d], &axis[n])) {
+            jot_build_fail(b, "a reduction is read where it is not");
+            return 0;
+        }
+        to[n++] = index[d];
+    }
+    v = n ? jot_v_at(b->k, v, n, axis, to) : v;
     return jot_build_rounded(b, (jot_DType)node->dtype, v);
 }
 

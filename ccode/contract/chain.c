@@ -346,6 +346,70 @@ chain_find(Chain *c)
     return NULL;
 }
 
+/* Two products that read one value along different axes of vectors: in the panels of one the other
+ * would find its vectors strewn. Number of the second, 0: none. A load that has no conditions can
+ * have a twin. */
+static int
+chain_strewn(const Chain *c)
+{
+    for (int i = 1; i < c->nproduct && c->lanes > 1; i++)
+        for (int j = 0; j < i; j++) {
+            const ContractMake *m = &c->product[i].m;
+            const Value *b = &c->k->values.v[m->c.b];
+            if (m->c.b == c->product[j].m.c.b && m->v != c->product[j].m.v && !c->product[i].inside
+                && b->op == VAL_LOAD && !b->ncond)
+                return i;
+        }
+    return 0;
+}
+
+/* Such a product reads a twin of the value, which is packed as it wants. What makes another record
+ * of it is what is outside, which no point is. */
+static bool
+chain_apart(Chain *c, int product)
+{
+    Kernel *k = c->k;
+    const Contract *p = &c->product[product].m.c;
+    uint32_t mul = jot_v_arg(k, p->reduce, 0), arg[2], twin, now = 0;
+    const Value *b = &k->values.v[p->b];
+    jot_Scalar outside = b->c;
+    Ix at[JOT_MAX_RANK]; /* the kernel's own grow meanwhile */
+    for (int i = 0; i < b->nidx; i++)
+        at[i] = jot_kernel_index(k, b->at)[i];
+    outside.u++;
+    twin = jot_v_load(k, b->buf, at, 0, NULL, outside);
+    if (k->values.v[mul].op != VAL_EW || k->values.v[mul].ew != EW_MUL)
+        return false;
+    for (int i = 0; i < 2; i++)
+        arg[i] = jot_v_arg(k, mul, i) == p->b ? twin : jot_v_arg(k, mul, i);
+    now = jot_v_ew(k, EW_MUL, (jot_DType)k->values.v[mul].dtype, arg[0], arg[1], 0);
+    return now && jot_v_replace(k, mul, now, mul) && jot_kernel_compact(k) && !k->mem->failed;
+}
+
+static void
+chain_open(Chain *c, Kernel *k, const Target *target, int lanes)
+{
+    memset(c, 0, sizeof *c);
+    c->k = k;
+    c->target = target;
+    c->lanes = lanes;
+    c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
+}
+
+/* Of the kernel as it is to be; a twin may have a twin. */
+static bool
+chain_make(Chain *c, Sched *s)
+{
+    for (int product; (product = chain_strewn(c)) != 0;) {
+        if (!chain_apart(c, product) || c->k->values.n > KERNEL_VALUES)
+            return false;
+        chain_open(c, c->k, c->target, c->lanes);
+        if (chain_find(c))
+            return false;
+    }
+    return jot_chain_write(c, s);
+}
+
 JOT_FN bool
 jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
@@ -356,15 +420,11 @@ jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         return jot_sched_no(s, CHAIN_NO);
     if (k->values.n > KERNEL_VALUES || !(c = jot_mem_new(k->mem, 1, sizeof *c)))
         return false;
-    c->k = k;
-    c->target = target;
-    c->lanes = lanes;
-    c->wide = lanes > 1 ? target->vector_nbytes / 2 : 1;
+    chain_open(c, k, target, lanes);
     memset(s, 0, sizeof *s);
     s->no = chain_find(c);
-    if (!s->no) {
-        ok = jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && jot_chain_write(c, s));
-    }
+    if (!s->no)
+        ok = jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && chain_make(c, s));
     jot_mem_free(k->mem, c, sizeof *c);
     return ok;
 }
