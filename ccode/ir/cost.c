@@ -23,7 +23,7 @@ static const struct { uint8_t other, sum, cast, plain, div, dear; } cost_figures
 JOT_FN int
 jot_cost_value(CostOf of, const Value *v)
 {
-    if (v->op == VAL_REDUCE)
+    if (v->op == VAL_REDUCE || v->op == VAL_RUN)
         return cost_figures[of].sum;
     if (v->op == VAL_CALL)
         return cost_figures[of].dear;
@@ -43,7 +43,7 @@ jot_cost_again(const Kernel *k, uint32_t *cost)
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         uint64_t sum = (uint64_t)jot_cost_value(COST_AGAIN, v);
-        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
+        for (int j = 0; j < v->narg && v->op != VAL_REDUCE && v->op != VAL_RUN; j++)
             sum += cost[jot_v_arg(k, i, j)];
         cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
     }

@@ -379,6 +379,7 @@ jot_walk_leaf(Walk *w, uint32_t n)
         (jot_stage_second(w->s, st) ? jot_walk_arg_reduce_finish : jot_walk_finish)(w, st, stage);
         break;
     case TREE_SAVE: walk_save(w, st, stage); break;
+    case TREE_RUN: jot_walk_run(w, st, stage); break;
     case TREE_VALUE: walk_value_leaf(w, st, stage); break;
     default: walk_store(w, st); break;
     }

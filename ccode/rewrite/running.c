@@ -1,0 +1,115 @@
+/* ccode/rewrite/running.c - reductions of the terms up to each point of an axis become running ones.
+ *
+ *     %3 = reduce add over k of %2 where i - k >= 0           %4 = %2 at k = i
+ *     !0 y[r, i] = %3                                  ->     %5 = running add along i of %4
+ *                                                             !0 y[r, i] = %5
+ *
+ * Those that run from the end run from the beginning where the axis is walked the other way, and so
+ * is all of the kernel then: y[r, 99 - i] = ... All of a kernel run along one axis and one way;
+ * where some run along another, or the other way, it stays as it is.
+ *
+ *   requires  a kernel without a schedule       breaks  numbers of values
+ *   keeps     what is stored, but for the order of summation
+ *
+ * Read before: ccode/ir/running.c. After: ccode/schedule/running.c. */
+#include "ccode/ir/respace.h"
+#include "ccode/rewrite/rewrite.h"
+
+/* The load that counts under a condition, without it. */
+static uint32_t
+running_load_own(const Put *p, uint32_t n)
+{
+    const Running *r = p->ud;
+    const Value v = p->from->values.v[n];
+    Ix ix[JOT_MAX_RANK], cond[64];
+    int ncond = 0;
+
+    if (n != r->body || !r->load)
+        return PUT_PLAIN;
+    for (int i = 0; i < v.nidx; i++)
+        ix[i] = jot_put_ix(p, p->from->ixs.v[v.at + (uint32_t)i]);
+    for (int i = 0; i < v.ncond; i++)
+        if (i != r->cond)
+            cond[ncond++] = jot_put_ix(p, p->from->ixs.v[v.at + v.nidx + (uint32_t)i]);
+    return jot_v_load(p->to, v.buf, ix, ncond, cond, v.c);
+}
+
+/* What the reduction is as a running one; 0: it cannot be said. */
+static uint32_t
+running_made(Kernel *k, uint32_t reduce, Running *r)
+{
+    uint32_t body = 0;
+    Respace at;
+    Put p;
+
+    jot_respace_open(&at, k);
+    jot_respace_place(&at, r->over, jot_ix_axis(k->ix, r->along));
+    if (jot_put_open(&p, k, k, &at)) {
+        p.own = running_load_own;
+        p.ud = r;
+        body = jot_put(&p, r->body);
+    }
+    jot_put_close(&p);
+    return body ? jot_v_run(k, (EwOp)k->values.v[reduce].ew, r->along, body, r->before) : 0;
+}
+
+/* The first reduction that is used and runs; 0: none. *mixed: some run otherwise than r. */
+static uint32_t
+running_next(const Kernel *k, Running *r, int along, bool reverse, bool *mixed)
+{
+    bool *used = jot_kernel_used_new(k);
+    uint32_t found = 0;
+
+    for (uint32_t i = 1; used && i < k->values.n; i++) {
+        Running one;
+
+        if (!used[i] || !jot_v_runs(k, i, &one))
+            continue;
+        *mixed |= along >= 0 && (one.along != along || one.reverse != reverse);
+        if (!found)
+            *r = one;
+        found = found ? found : i;
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return found;
+}
+
+static bool
+running_places(const Kernel *k)
+{
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_AT || k->values.v[i].op == VAL_TABLE)
+            return true;
+    return false;
+}
+
+JOT_FN int
+jot_kernel_running(Kernel *k)
+{
+    bool mixed = false, reverse;
+    int along;
+    uint32_t n;
+    Running r;
+
+    if (running_places(k) || !(n = running_next(k, &r, -1, false, &mixed)))
+        return -1;
+    along = r.along;
+    reverse = r.reverse;
+    do {
+        uint32_t run = running_made(k, n, &r);
+
+        if (!run || !jot_v_replace(k, n, run, run))
+            return -1;
+        n = running_next(k, &r, along, reverse, &mixed);
+    } while (n && !mixed);
+    if (reverse && !mixed) {
+        Ix last = jot_ix_const(k->ix, k->axes.v[along].ext - 1);
+        Respace at;
+
+        jot_respace_open(&at, k);
+        jot_respace_place(&at, along, jot_ix_sub(k->ix, last, jot_ix_axis(k->ix, along)));
+        if (!jot_respace_kernel(&at, k))
+            return -1;
+    }
+    return mixed || !jot_kernel_compact(k) ? -1 : along;
+}

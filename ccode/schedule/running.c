@@ -1,0 +1,122 @@
+/* ccode/schedule/running.c - kernels with running reductions: loops along the axis that these run
+ * along, what is accumulated in registers around them.
+ *
+ *     %3: r:64p r | i:16 i:1v          along rows: the sums of a vector in the vector
+ *     !0: r:64p r i:16 i:1v
+ *
+ *     %3: r:1p c:256p | i c:1l         across rows: a panel of columns, each with a sum of its own
+ *     !0: r:1p c:256p i c:1l
+ *
+ * Without vectors, and on a device, each row is a loop of its own. What reads the reduction point by
+ * point shares its loops, other sums too; what needs all of a row first reads it from memory.
+ *
+ *   requires  a verified kernel, layouts set     breaks  it is rewritten (ccode/rewrite/running.c)
+ * Read before: ccode/schedule/builder.h, ccode/schedule/make.c. After: ccode/lower/running.c. */
+#include "ccode/ir/access.h"
+#include "ccode/build/build.h"
+#include "ccode/rewrite/rewrite.h"
+#include "ccode/schedule/builder.h"
+
+enum { RUNNING_PANEL = 256, RUNNING_LANES = 16 }; /* most: of columns; that a mix knows */
+enum { RUNNING_GROUP = 128 };                     /* items of a device's work-group */
+
+/* The axis along which all that is stored is contiguous; -1: there is none. */
+static int
+running_fastest(const Kernel *k)
+{
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        bool all = k->axes.v[a].ext > 1;
+
+        for (uint32_t i = 0; i < k->stores.n; i++)
+            all = all && jot_kernel_stride(k, k->stores.v[i].buf, k->stores.v[i].at, a) != 0
+               && (jot_kernel_fastest(k, k->stores.v[i].buf, k->stores.v[i].at, a)
+                   || jot_kernel_stride(k, k->stores.v[i].buf, k->stores.v[i].at, a) == -1);
+        if (all)
+            return a;
+    }
+    return -1;
+}
+
+/* Is all that is computed of what vectors know? */
+static bool
+running_vectors(const Kernel *k)
+{
+    bool *used = jot_kernel_used_new(k), ok = used != NULL;
+
+    for (uint32_t i = 1; ok && i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+
+        ok = !used[i] || (v->op != VAL_CALL && v->op != VAL_SECOND
+                          && (v->op != VAL_RUN || jot_dtype_nbytes((jot_DType)v->dtype) >= 4));
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return ok;
+}
+
+static bool
+running_loops(const Kernel *k, int along, int lanes, bool device, LoopList *list)
+{
+    int order[KERNEL_AXES], n = jot_build_order_outer(k, order), fast = running_fastest(k);
+    bool panel = !device && lanes > 1 && fast >= 0 && fast != along;
+
+    for (int i = 0; i < n; i++)
+        if (order[i] != along && !(panel && order[i] == fast))
+            jot_loops_add(list, order[i], 1, device ? LOOP_GRID : LOOP_SERIAL);
+    if (panel) {
+        if (k->axes.v[fast].ext > RUNNING_PANEL)
+            jot_loops_add(list, fast, RUNNING_PANEL, LOOP_SERIAL);
+        jot_loops_add(list, along, 1, LOOP_SERIAL);
+        jot_loops_add(list, fast, 1, LOOP_LANES);
+        return false;
+    }
+    if (lanes > 1 && fast == along && running_vectors(k)) {
+        jot_loops_add(list, along, lanes, LOOP_SERIAL);
+        jot_loops_add(list, along, 1, LOOP_VECTOR);
+        return true;
+    }
+    jot_loops_add(list, along, 1, LOOP_SERIAL);
+    return false;
+}
+
+static bool
+running_make(Sched *s, Kernel *k, int lanes, bool device)
+{
+    PhaseHow how = jot_phase_how(k);
+    int along = jot_kernel_running(k);
+    LoopList list = {0};
+    bool vectors;
+
+    if (along < 0 || k->mem->failed)
+        return false;
+    lanes = lanes > RUNNING_LANES ? RUNNING_LANES : lanes;
+    vectors = running_loops(k, along, lanes, device, &list);
+    if (!jot_sched_of_loops(s, k, vectors ? lanes : 1, &list, &how))
+        return false;
+    s->group = device ? RUNNING_GROUP : 0;
+    { Text t = {0}; t.mem = k->mem; jot_sched_verify(s, &t); jot_text_f(&t, "\n"); jot_ir_print(k, &t); jot_sched_print(s, &t); extern int puts(const char *); puts(t.s); }
+    return true;
+}
+
+static bool
+running_any(const Kernel *k)
+{
+    Running r;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (jot_v_runs(k, i, &r))
+            return true;
+    return false;
+}
+
+JOT_FN bool
+jot_running_sched(Sched *s, Kernel *k, const Target *target, int lanes, bool device)
+{
+    Kernel was;
+
+    (void)target;
+    if (!running_any(k))
+        return jot_sched_no(s, "no reduction runs along an axis");
+    return (jot_kernel_copy(&was, k)
+            && jot_sched_settle(s, k, &was, running_make(s, k, lanes, device)))
+        || jot_sched_no(s, "not all of it runs along one axis, one way, in loops of its own");
+}
