@@ -93,7 +93,6 @@ running_make(Sched *s, Kernel *k, int lanes, bool device)
     if (!jot_sched_of_loops(s, k, vectors ? lanes : 1, &list, &how))
         return false;
     s->group = device ? RUNNING_GROUP : 0;
-    { Text t = {0}; t.mem = k->mem; jot_sched_verify(s, &t); jot_text_f(&t, "\n"); jot_ir_print(k, &t); jot_sched_print(s, &t); extern int puts(const char *); puts(t.s); }
     return true;
 }
 
