@@ -246,6 +246,10 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (p->edges && j->nest[a].sums && j->nest[b].sums
         && (j->nest[a].windows || j->nest[b].windows))
         return WHY_WINDOWS;
+    if (!jot_fuse_runs_ok(j->nest[a].runs | j->nest[b].runs, &why)
+        || (p->edges && j->nest[a].sums && j->nest[b].sums
+            && (j->nest[a].runs | j->nest[b].runs) != FV_WHOLE))
+        return WHY_RUNS;
     pair_reads(j, p);
     pair_places(j, p);
     if (!pair_rest(j, p))
@@ -275,6 +279,7 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->groups += a->groups;
     b->sums += a->sums;
     b->windows |= a->windows;
+    b->runs |= a->runs;
     b->blocks = p->blocks || a->blocks || b->blocks;
     b->weight += a->weight;
     b->shared = p->shared;

@@ -5,8 +5,8 @@
  *                                                             !0 y[r, i] = %5
  *
  * Those that run from the end run from the beginning where the axis is walked the other way, and so
- * is all of the kernel then: y[r, 99 - i] = ... All of a kernel run along one axis and one way;
- * where some run along another, or the other way, it stays as it is.
+ * is all of the kernel then: y[r, 99 - i] = ... Where some run along an axis one way and some the
+ * other, the kernel stays as it is.
  *
  *   requires  a kernel without a schedule       breaks  numbers of values
  *   keeps     what is stored, but for the order of summation
@@ -53,23 +53,15 @@ running_made(Kernel *k, uint32_t reduce, Running *r)
     return body ? jot_v_run(k, (EwOp)k->values.v[reduce].ew, r->along, body, r->before) : 0;
 }
 
-/* The first reduction that is used and runs; 0: none. *mixed: some run otherwise than r. */
+/* The first reduction that is used and runs; 0: none. */
 static uint32_t
-running_next(const Kernel *k, Running *r, int along, bool reverse, bool *mixed)
+running_next(const Kernel *k, Running *r)
 {
     bool *used = jot_kernel_used_new(k);
     uint32_t found = 0;
 
-    for (uint32_t i = 1; used && i < k->values.n; i++) {
-        Running one;
-
-        if (!used[i] || !jot_v_runs(k, i, &one))
-            continue;
-        *mixed |= along >= 0 && (one.along != along || one.reverse != reverse);
-        if (!found)
-            *r = one;
-        found = found ? found : i;
-    }
+    for (uint32_t i = 1; used && !found && i < k->values.n; i++)
+        found = used[i] && jot_v_runs(k, i, r) ? i : 0;
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return found;
 }
@@ -83,33 +75,31 @@ running_places(const Kernel *k)
     return false;
 }
 
-JOT_FN int
+JOT_FN uint64_t
 jot_kernel_running(Kernel *k)
 {
-    bool mixed = false, reverse;
-    int along;
+    uint64_t along = 0, back = 0;
+    Respace turned;
     uint32_t n;
     Running r;
 
-    if (running_places(k) || !(n = running_next(k, &r, -1, false, &mixed)))
-        return -1;
-    along = r.along;
-    reverse = r.reverse;
-    do {
+    while (!running_places(k) && (n = running_next(k, &r)) != 0) {
         uint32_t run = running_made(k, n, &r);
+        uint64_t bit = (uint64_t)1 << r.along;
 
-        if (!run || !jot_v_replace(k, n, run, run))
-            return -1;
-        n = running_next(k, &r, along, reverse, &mixed);
-    } while (n && !mixed);
-    if (reverse && !mixed) {
-        Ix last = jot_ix_const(k->ix, k->axes.v[along].ext - 1);
-        Respace at;
-
-        jot_respace_open(&at, k);
-        jot_respace_place(&at, along, jot_ix_sub(k->ix, last, jot_ix_axis(k->ix, along)));
-        if (!jot_respace_kernel(&at, k))
-            return -1;
+        if (!run || !jot_v_replace(k, n, run, run)
+            || ((along & bit) && r.reverse != (bool)(back & bit)))
+            return 0;
+        along |= bit;
+        back |= r.reverse ? bit : 0;
     }
-    return mixed || !jot_kernel_compact(k) ? -1 : along;
+    jot_respace_open(&turned, k);
+    for (int a = 0; a < (int)k->axes.n; a++)
+        if (back >> a & 1)
+            jot_respace_place(&turned, a, jot_ix_sub(k->ix, jot_ix_const(k->ix,
+                                                                         k->axes.v[a].ext - 1),
+                                                     jot_ix_axis(k->ix, a)));
+    if (back && !jot_respace_kernel(&turned, k))
+        return 0;
+    return jot_kernel_compact(k) ? along : 0;
 }

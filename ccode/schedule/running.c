@@ -20,21 +20,28 @@
 enum { RUNNING_PANEL = 256, RUNNING_LANES = 16 }; /* most: of columns; that a mix knows */
 enum { RUNNING_GROUP = 128 };                     /* items of a device's work-group */
 
-/* The axis along which all that is stored is contiguous; -1: there is none. */
+/* The axis along which what is stored is contiguous, of several stores one of `along`'s where each
+ * is along one of these; -1: there is none. */
 static int
-running_fastest(const Kernel *k)
+running_fastest(const Kernel *k, uint64_t along)
 {
-    for (int a = 0; a < (int)k->axes.n; a++) {
-        bool all = k->axes.v[a].ext > 1;
+    int found = -1;
 
-        for (uint32_t i = 0; i < k->stores.n; i++)
-            all = all && jot_kernel_stride(k, k->stores.v[i].buf, k->stores.v[i].at, a) != 0
-               && (jot_kernel_fastest(k, k->stores.v[i].buf, k->stores.v[i].at, a)
-                   || jot_kernel_stride(k, k->stores.v[i].buf, k->stores.v[i].at, a) == -1);
-        if (all)
-            return a;
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        const KStore *s = &k->stores.v[i];
+        int axis = -1;
+
+        for (int a = 0; a < (int)k->axes.n; a++) {
+            int64_t step = jot_kernel_stride(k, s->buf, s->at, a);
+
+            axis = k->axes.v[a].ext > 1 && (step == 1 || step == -1) ? a : axis;
+        }
+        if (axis < 0
+            || (found >= 0 && axis != found && !(along >> axis & along >> found & 1)))
+            return -1;
+        found = axis;
     }
-    return -1;
+    return found;
 }
 
 /* Is all that is computed of what vectors know? */
@@ -53,40 +60,40 @@ running_vectors(const Kernel *k)
     return ok;
 }
 
+/* The loops of all stages; true: in vectors along an axis. */
 static bool
-running_loops(const Kernel *k, int along, int lanes, bool device, LoopList *list)
+running_loops(const Kernel *k, uint64_t along, int lanes, bool device, LoopList *list)
 {
-    int order[KERNEL_AXES], n = jot_build_order_outer(k, order), fast = running_fastest(k);
-    bool panel = !device && lanes > 1 && fast >= 0 && fast != along;
+    int order[KERNEL_AXES], n = jot_build_order_outer(k, order), fast = running_fastest(k, along);
+    bool panel = !device && lanes > 1 && fast >= 0 && !(along >> fast & 1);
+    bool vectors = lanes > 1 && fast >= 0 && !panel && running_vectors(k);
 
     for (int i = 0; i < n; i++)
-        if (order[i] != along && !(panel && order[i] == fast))
+        if (!(along >> order[i] & 1) && !(panel && order[i] == fast))
             jot_loops_add(list, order[i], 1, device ? LOOP_GRID : LOOP_SERIAL);
-    if (panel) {
-        if (k->axes.v[fast].ext > RUNNING_PANEL)
-            jot_loops_add(list, fast, RUNNING_PANEL, LOOP_SERIAL);
-        jot_loops_add(list, along, 1, LOOP_SERIAL);
+    if (panel && k->axes.v[fast].ext > RUNNING_PANEL)
+        jot_loops_add(list, fast, RUNNING_PANEL, LOOP_SERIAL);
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        if (!(along >> a & 1))
+            continue;
+        jot_loops_add(list, a, vectors ? lanes : 1, LOOP_SERIAL);
+        if (vectors)
+            jot_loops_add(list, a, 1, LOOP_VECTOR);
+    }
+    if (panel)
         jot_loops_add(list, fast, 1, LOOP_LANES);
-        return false;
-    }
-    if (lanes > 1 && fast == along && running_vectors(k)) {
-        jot_loops_add(list, along, lanes, LOOP_SERIAL);
-        jot_loops_add(list, along, 1, LOOP_VECTOR);
-        return true;
-    }
-    jot_loops_add(list, along, 1, LOOP_SERIAL);
-    return false;
+    return vectors;
 }
 
 static bool
 running_make(Sched *s, Kernel *k, int lanes, bool device)
 {
     PhaseHow how = jot_phase_how(k);
-    int along = jot_kernel_running(k);
+    uint64_t along = jot_kernel_running(k);
     LoopList list = {0};
     bool vectors;
 
-    if (along < 0 || k->mem->failed)
+    if (!along || k->mem->failed)
         return false;
     lanes = lanes > RUNNING_LANES ? RUNNING_LANES : lanes;
     vectors = running_loops(k, along, lanes, device, &list);
