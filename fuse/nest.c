@@ -221,6 +221,20 @@ pair_contraction(Nests *j, NestPair *p)
     return jot_nest_blocks(j, p);
 }
 
+/* What runs along an axis goes on with sums of its results, and after sums of its terms, in the loops
+ * of one nest; not from both ends, nor along the results of another, nor in the blocks of a
+ * contraction. */
+static bool
+pair_runs(const Nests *j, const NestPair *p)
+{
+    const unsigned up = FV_RUNS, back = FV_RUNS_BACK;
+    const unsigned a = j->nest[p->a].runs, b = j->nest[p->b].runs;
+
+    return !((a | b) & (up | back))
+        || (((a | b) & (up | back)) != (up | back) && !j->nest[p->a].spread && !j->nest[p->b].spread
+            && !(p->edges && (a & (up | back)) && (b & (up | back))));
+}
+
 JOT_FN FuseWhy
 jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 {
@@ -246,9 +260,7 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (p->edges && j->nest[a].sums && j->nest[b].sums
         && (j->nest[a].windows || j->nest[b].windows))
         return WHY_WINDOWS;
-    if (!jot_fuse_runs_ok(j->nest[a].runs | j->nest[b].runs, &why)
-        || (p->edges && j->nest[a].sums && j->nest[b].sums
-            && (j->nest[a].runs | j->nest[b].runs) != FV_WHOLE))
+    if (!pair_runs(j, p))
         return WHY_RUNS;
     pair_reads(j, p);
     pair_places(j, p);

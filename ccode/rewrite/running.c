@@ -15,15 +15,34 @@
 #include "ccode/ir/respace.h"
 #include "ccode/rewrite/rewrite.h"
 
+/* A reduction that the terms are made of, where the axis stands at the point: over other axes. */
+static uint32_t
+running_below(const Put *p, const Value *v, uint32_t n)
+{
+    const Running *r = p->ud;
+    uint32_t body = p->there[jot_v_arg(p->from, n, 0)];
+    Ix cond[64];
+
+    if (!body || body == REMAKE_ASK)
+        return body;
+    if (v->narg != 1 || v->axes >> r->along & 1)
+        return 0;
+    for (int i = 0; i < v->ncond; i++)
+        cond[i] = jot_put_ix(p, p->from->ixs.v[v->at + (uint32_t)i]);
+    return jot_v_reduce(p->to, (EwOp)v->ew, v->axes, body, v->ncond, cond, v->scaled ? v->c.f : 1.0);
+}
+
 /* The load that counts under a condition, without it. */
 static uint32_t
-running_load_own(const Put *p, uint32_t n)
+running_own(const Put *p, uint32_t n)
 {
     const Running *r = p->ud;
     const Value v = p->from->values.v[n];
     Ix ix[JOT_MAX_RANK], cond[64];
     int ncond = 0;
 
+    if (v.op == VAL_REDUCE)
+        return running_below(p, &v, n);
     if (n != r->body || !r->load)
         return PUT_PLAIN;
     for (int i = 0; i < v.nidx; i++)
@@ -45,7 +64,7 @@ running_made(Kernel *k, uint32_t reduce, Running *r)
     jot_respace_open(&at, k);
     jot_respace_place(&at, r->over, jot_ix_axis(k->ix, r->along));
     if (jot_put_open(&p, k, k, &at)) {
-        p.own = running_load_own;
+        p.own = running_own;
         p.ud = r;
         body = jot_put(&p, r->body);
     }
