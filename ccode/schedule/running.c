@@ -20,8 +20,22 @@
 enum { RUNNING_PANEL = 256, RUNNING_LANES = 16 }; /* most: of columns; that a mix knows */
 enum { RUNNING_GROUP = 128 };                     /* items of a device's work-group */
 
-/* The axis along which what is stored is contiguous, of several stores one of `along`'s where each
- * is along one of these; -1: there is none. */
+/* The axis along which the access' neighbours lie; -1: none. */
+static int
+running_beside(const Kernel *k, uint32_t buf, uint32_t at)
+{
+    int found = -1;
+
+    for (int a = 0; a < (int)k->axes.n; a++) {
+        int64_t step = jot_kernel_stride(k, buf, at, a);
+
+        found = k->axes.v[a].ext > 1 && (step == 1 || step == -1) ? a : found;
+    }
+    return found;
+}
+
+/* The axis along which what is stored is contiguous, and what is loaded where results are single
+ * numbers; of several one of `along`'s where each is along one of these; -1: there is none. */
 static int
 running_fastest(const Kernel *k, uint64_t along)
 {
@@ -29,18 +43,18 @@ running_fastest(const Kernel *k, uint64_t along)
 
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *s = &k->stores.v[i];
-        int axis = -1;
+        int axis = running_beside(k, s->buf, s->at);
 
-        for (int a = 0; a < (int)k->axes.n; a++) {
-            int64_t step = jot_kernel_stride(k, s->buf, s->at, a);
-
-            axis = k->axes.v[a].ext > 1 && (step == 1 || step == -1) ? a : axis;
-        }
+        if (!jot_kernel_axes_of(k, s->at, s->nidx))
+            continue;
         if (axis < 0
             || (found >= 0 && axis != found && !(along >> axis & along >> found & 1)))
             return -1;
         found = axis;
     }
+    for (uint32_t i = 1; found < 0 && i < k->values.n; i++)
+        if (k->values.v[i].op == VAL_LOAD)
+            found = running_beside(k, k->values.v[i].buf, k->values.v[i].at);
     return found;
 }
 
