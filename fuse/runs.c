@@ -70,6 +70,29 @@ runs_over(const Fuser *f, const Node *n, const Node *in)
     return over;
 }
 
+/* A map that leaves out what does not count: one condition, on this axis and another. */
+static uint16_t
+runs_map(const Fuser *f, const Node *map, int over)
+{
+    const IxPool *p = &f->ctx->ix;
+    const IxRec *rec = map->ncond == 1 ? &p->recs.v[map->cond[0]] : NULL;
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c;
+    int a, b;
+
+    if (!rec || rec->op != IX_GE0)
+        return FV_WHOLE;
+    t = jot_ix_linear(p, rec->a, &c, &n, &tmp);
+    if (n != 2 || (c != 0 && c != -1) || t[0].k + t[1].k != 0 || (t[0].k != 1 && t[0].k != -1)
+        || !jot_ix_is_axis(p, t[0].atom, &a) || !jot_ix_is_axis(p, t[1].atom, &b)
+        || (a != over && b != over) || a >= map->rank || b >= map->rank
+        || map->ext[a] != map->ext[b])
+        return FV_WHOLE;
+    return t[a == over ? 0 : 1].k < 0 ? FV_RUNS : FV_RUNS_BACK;
+}
+
 JOT_FN uint16_t
 jot_fuse_runs(const Fuser *f, uint32_t pos)
 {
@@ -78,8 +101,12 @@ jot_fuse_runs(const Fuser *f, uint32_t pos)
     int axis[JOT_MAX_RANK], over, a, b;
 
     in = f->node[choice];
-    if (n->ncond || n->ninputs != 1 || f->bits[choice] & FN_LEAF || in->kind != NODE_EW
-        || in->op != EW_SELECT || (over = runs_over(f, n, in)) < 0)
+    if (n->ncond || n->ninputs != 1 || f->bits[choice] & FN_LEAF
+        || (over = runs_over(f, n, in)) < 0)
+        return FV_WHOLE;
+    if (in->kind == NODE_REINDEX)
+        return runs_map(f, in, over);
+    if (in->kind != NODE_EW || in->op != EW_SELECT)
         return FV_WHOLE;
     for (int d = 0; d < JOT_MAX_RANK; d++)
         axis[d] = d;

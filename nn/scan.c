@@ -47,19 +47,35 @@ scan_reduce(const Scan *s, jot_Var t, int dim)
     return jot_where(none, least, jot_add(jot_log(sum), jot_squeeze(m, dim)));
 }
 
+/* Sums and products of floats are made in f64. */
+static jot_Var
+scan_wide(const Scan *s, jot_Var x)
+{
+    bool wide = !s->apart && (s->op == JOT_ADD || s->op == JOT_MUL) && jot_dtype(x) == JOT_F32;
+    return wide ? jot_cast(x, JOT_F64) : x;
+}
+
 /* x (outer, blocks, n, inner): for each of the n the terms up to it, of a dimension of their own;
- * the others are numbers that add nothing. */
+ * the others are numbers that add nothing. The least integer is no constant of a kernel, but of a
+ * map it is. */
 static jot_Var
 scan_terms(const Scan *s, jot_Var x)
 {
+    static const char *const upto[2][2] = {{"i3<=i2", "i3<i2"}, {"i3>=i2", "i3>i2"}};
     int64_t n = jot_extent(x, 2);
     jot_Ints shape = JOT_SHAPE(jot_extent(x, 0), jot_extent(x, 1), n, n, jot_extent(x, 3));
+    jot_Strs index = JOT_INDEX("i0", "i1", "i3", "i4");
+    if (jot_dtype(x) < JOT_F16 && s->op != JOT_ADD)
+        return scan_reduce(s, jot_reindex_ex(x, shape, index,
+                                             jot_strs(1, &upto[s->reverse][s->exclusive]),
+                                             s->identity, JOT_NONE_VARS), 3);
     jot_Var to = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 0);
     jot_Var from = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 1);
     jot_Var near = s->reverse ? to : from, far = s->reverse ? from : to;
     jot_Var count = s->exclusive ? jot_lt(near, far) : jot_le(near, far);
-    jot_Var all = jot_reindex(x, shape, JOT_INDEX("i0", "i1", "i3", "i4"));
-    return scan_reduce(s, jot_where(count, all, nn_number(x, s->identity)), 3);
+    x = scan_wide(s, x);
+    return scan_reduce(s, jot_where(count, jot_reindex(x, shape, index),
+                                    nn_number(x, s->identity)), 3);
 }
 
 /* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a
@@ -70,17 +86,19 @@ scan_run(const Scan *s, jot_Var x, bool within)
     int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
     int64_t block = s->apart ? SCAN_BLOCK_APART : SCAN_BLOCK;
     int64_t blocks = (n + block - 1) / block, all = blocks * block;
+    jot_DType dtype = jot_dtype(x);
     if (n <= (s->apart ? SCAN_APART : SCAN_WHOLE))
-        return jot_reshape(scan_terms(s, jot_reshape(x, JOT_SHAPE(outer, 1, n, inner))),
-                           JOT_SHAPE(outer, n, inner));
+        return jot_reshape(jot_cast(scan_terms(s, jot_reshape(x, JOT_SHAPE(outer, 1, n, inner))),
+                                    dtype), JOT_SHAPE(outer, n, inner));
     Scan before = *s;
     before.exclusive = true;
     if (all > n)
         x = jot_pad(x, JOT_INTS(0, 0, 0), JOT_INTS(0, all - n, 0), s->identity);
     x = jot_reshape(x, JOT_SHAPE(outer, blocks, block, inner));
-    jot_Var sums = scan_run(&before, scan_reduce(s, x, 2), true);
-    sums = within ? sums : jot_stop_fuse(sums);
-    jot_Var y = scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x));
+    jot_Var sums = scan_reduce(s, scan_wide(s, x), 2);
+    sums = scan_run(&before, s->apart ? sums : jot_stop_fuse(sums), true);
+    sums = within && s->apart ? sums : jot_stop_fuse(sums);
+    jot_Var y = jot_cast(scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x)), dtype);
     return jot_narrow(jot_reshape(y, JOT_SHAPE(outer, all, inner)), 1, 0, n);
 }
 
@@ -93,15 +111,6 @@ scan_of(jot_ReduceOp op, unsigned how, jot_DType dtype)
     if (dtype == JOT_BOOL && op == JOT_MAX) /* where -inf is true */
         s.identity = 0;
     return s;
-}
-
-/* x (outer, n, inner), sums and products of floats in f64. */
-static jot_Var
-scan_wide(const Scan *s, jot_Var x)
-{
-    bool wide = jot_dtype(x) == JOT_F32 && (s->op == JOT_ADD || s->op == JOT_MUL);
-    return wide ? jot_cast(scan_run(s, jot_cast(x, JOT_F64), false), JOT_F32)
-                : scan_run(s, x, false);
 }
 
 static bool
@@ -130,7 +139,7 @@ scan_along(const Scan *s, jot_Var x, int dim, const char *op)
               : jot_cast(x, dtype >= JOT_U8 && dtype <= JOT_U64 ? JOT_U64 : JOT_I64);
     if (jot_nelem(x) || (sums && !s->log)) { /* a maximum of nothing is refused */
         jot_Var three = nn_three(y, dim);
-        y = s->log ? scan_run(s, three, false) : scan_wide(s, three);
+        y = scan_run(s, three, false);
         if (floats && !s->log && s->op != JOT_ADD
             && !jot_custom_grad(JOT_VARS(y), JOT_VARS(three), scan_grad, (void *)(uintptr_t)how,
                                 &y))

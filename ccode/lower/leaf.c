@@ -340,6 +340,17 @@ walk_crowded(const Walk *w)
     return vectors >= WALK_CROWD;
 }
 
+/* A half is rounded as it is stored: in vectors, once. */
+static uint32_t
+walk_stored(const Walk *w, const KStore *s)
+{
+    const Value *v = &w->k->values.v[s->value];
+    uint32_t from = v->op == VAL_EW && v->ew == EW_CAST ? w->k->args.v[v->arg] : 0;
+    bool half = from && (v->round == JOT_F16 || v->round == JOT_BF16) &&
+                w->k->bufs.v[s->buf].dtype == v->round && w->k->values.v[from].dtype == JOT_F32;
+    return half && w->lanes && !s->acc && w->stage_of[s->value] < 0 ? from : s->value;
+}
+
 static void
 walk_store(Walk *w, const Stage *st)
 {
@@ -354,7 +365,7 @@ walk_store(Walk *w, const Stage *st)
         return;
     inside = open_if(w, cond, n);
     w->late = late;
-    value = jot_walk_value(w, s->value);
+    value = jot_walk_value(w, walk_stored(w, s));
     w->late = false;
     if (w->nlane_conds)
         store_lanes(w, s, index, value);

@@ -17,7 +17,9 @@
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/schedule/builder.h"
 
-enum { RUNNING_PANEL = 256, RUNNING_LANES = 16 }; /* most: of columns; that a mix knows */
+/* Columns of a panel, at least and at most: as many as leave enough panels to share; lanes that a
+ * mix knows. */
+enum { RUNNING_PANEL = 256, RUNNING_WIDE = 1024, RUNNING_SHARED = 16, RUNNING_LANES = 16 };
 enum { RUNNING_GROUP = 128 };                     /* items of a device's work-group */
 
 /* The axis along which the access' neighbours lie; -1: none. */
@@ -74,6 +76,17 @@ running_vectors(const Kernel *k)
     return ok;
 }
 
+static int64_t
+running_panel(const Kernel *k, uint64_t along, int fast)
+{
+    double all = jot_kernel_points(k, k->values.v[k->stores.v[0].value].free & ~along);
+    int64_t panel = RUNNING_PANEL;
+
+    while (panel < RUNNING_WIDE && all >= 2.0 * (double)panel * RUNNING_SHARED)
+        panel *= 2;
+    return panel < k->axes.v[fast].ext ? panel : k->axes.v[fast].ext;
+}
+
 /* The loops of all stages; true: in vectors along an axis. */
 static bool
 running_loops(const Kernel *k, uint64_t along, int lanes, bool device, LoopList *list)
@@ -85,8 +98,8 @@ running_loops(const Kernel *k, uint64_t along, int lanes, bool device, LoopList 
     for (int i = 0; i < n; i++)
         if (!(along >> order[i] & 1) && !(panel && order[i] == fast))
             jot_loops_add(list, order[i], 1, device ? LOOP_GRID : LOOP_SERIAL);
-    if (panel && k->axes.v[fast].ext > RUNNING_PANEL)
-        jot_loops_add(list, fast, RUNNING_PANEL, LOOP_SERIAL);
+    if (panel && running_panel(k, along, fast) < k->axes.v[fast].ext)
+        jot_loops_add(list, fast, running_panel(k, along, fast), LOOP_SERIAL);
     for (int a = 0; a < (int)k->axes.n; a++) {
         if (!(along >> a & 1))
             continue;
