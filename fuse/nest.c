@@ -221,8 +221,8 @@ pair_contraction(Nests *j, NestPair *p)
     return jot_nest_blocks(j, p);
 }
 
-/* What runs along an axis goes on with sums of its results, and after sums of its terms, in the loops
- * of one nest; not from both ends, nor along the results of another, nor in the blocks of a
+/* What runs along an axis goes on with sums of its results, and after sums of its terms, in the
+ * loops of one nest; not from both ends, nor along the results of another, nor in the blocks of a
  * contraction. */
 static bool
 pair_runs(const Nests *j, const NestPair *p)

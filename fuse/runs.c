@@ -1,5 +1,5 @@
-/* fuse/runs.c - reductions of the terms up to each point of an axis, which a kernel makes by going on
- * from point to point (ccode/ir/running.c).
+/* fuse/runs.c - reductions of the terms up to each point of an axis, which a kernel makes by going
+ * on from point to point (ccode/ir/running.c).
  *
  *     i, k = positions         c = k <= i ? x : 0         sum over k of c      runs along i
  *

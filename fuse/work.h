@@ -52,7 +52,7 @@ enum {
     FV_CODE = 16,
     FV_SOLVED = 32, /* a scatter that may be turned into a gather */
     FV_SPLIT = 64,  /* ... and was taken out of its group for that */
-    FV_RUNS = 128, FV_RUNS_BACK = 256, /* of the terms up to each point of an axis, from either end */
+    FV_RUNS = 128, FV_RUNS_BACK = 256, /* of the terms up to each point of an axis; from its end */
     FV_WHOLE = 512  /* another reduction */
 };
 typedef struct {

@@ -6,10 +6,10 @@
  *                          y = what stands before the block, and what runs within it
  *
  * Sums and products of halves and floats are made in f64, so what is rounded is the result. Longer
- * dimensions go in blocks of 256: every step is as parallel as its blocks are many, and the data are
- * read twice. The gradient of a sum is the sum from the other end. That of the others, and the
- * logarithm of a sum, whose terms are no running ones, are of blocks of 16, each of whose results is
- * a reduction of its own terms.
+ * dimensions go in blocks of 256: every step is as parallel as its blocks are many, and the data
+ * are read twice. The gradient of a sum is the sum from the other end. That of the others, and the
+ * logarithm of a sum, whose terms are no running ones, are of blocks of 16, each of whose results
+ * is a reduction of its own terms.
  *
  * Read before: nn/parts.h. After: nn.h. */
 #include "nn.h"
@@ -17,8 +17,8 @@
 
 enum { SCAN_WHOLE = 4096, SCAN_BLOCK = 256, SCAN_APART = 32, SCAN_BLOCK_APART = 16 };
 
-/* log: of the exponentials of what is added, as their logarithm. apart: blocks of few elements, whose
- * results are reduced each by itself. */
+/* log: of the exponentials of what is added, as their logarithm. apart: blocks of few elements,
+ * whose results are reduced each by itself. */
 typedef struct { jot_ReduceOp op; bool log, exclusive, reverse, apart; double identity; } Scan;
 
 static jot_Var

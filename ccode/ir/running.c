@@ -5,8 +5,8 @@
  *     y[r, i] = sum over k of select(k < i, exp(x[r, k]), 0)      ... before each point
  *     y[r, i] = sum over k of x[r, k] where k - i >= 0       ... from the end
  *
- * What is reduced knows nothing of i but that condition: of a load, of the reduction, or of a choice
- * between a term and the operator's identity, as a comparison of the two indices, too.
+ * What is reduced knows nothing of i but that condition: of a load, of the reduction, or of a
+ * choice between a term and the operator's identity, as a comparison of the two indices, too.
  *
  *   requires  a verified kernel      keeps  everything
  *

@@ -282,6 +282,7 @@ is_turned(Walk *w, const Access *a, int dtype, Access *vector)
 {
     IxPool *ix = w->k->ix;
     bool inside = false;
+    Ix twice;
     if (w->lanes < 2 || w->lanes > 16 || w->s->group || jot_dtype_nbytes((jot_DType)dtype) < 4 ||
         jot_ix_coef(ix, a->addr, WALK_LANE, &inside) != -1 || inside)
         return false;
@@ -289,9 +290,8 @@ is_turned(Walk *w, const Access *a, int dtype, Access *vector)
         if (jot_ix_axes(ix, a->cond[i]) >> WALK_LANE & 1)
             return false;
     *vector = *a;
-    vector->addr = jot_ix_add(ix, a->addr, jot_ix_sub(ix, jot_ix_scale(ix, jot_ix_axis(ix, WALK_LANE),
-                                                                       2),
-                                                      jot_ix_const(ix, w->lanes - 1)));
+    twice = jot_ix_scale(ix, jot_ix_axis(ix, WALK_LANE), 2);
+    vector->addr = jot_ix_add(ix, a->addr, jot_ix_sub(ix, twice, jot_ix_const(ix, w->lanes - 1)));
     return true;
 }
 

@@ -1,4 +1,5 @@
-/* ccode/rewrite/running.c - reductions of the terms up to each point of an axis become running ones.
+/* ccode/rewrite/running.c - reductions of the terms up to each point of an axis begin to run along
+ * it.
  *
  *     %3 = reduce add over k of %2 where i - k >= 0           %4 = %2 at k = i
  *     !0 y[r, i] = %3                                  ->     %5 = running add along i of %4
@@ -29,7 +30,8 @@ running_below(const Put *p, const Value *v, uint32_t n)
         return 0;
     for (int i = 0; i < v->ncond; i++)
         cond[i] = jot_put_ix(p, p->from->ixs.v[v->at + (uint32_t)i]);
-    return jot_v_reduce(p->to, (EwOp)v->ew, v->axes, body, v->ncond, cond, v->scaled ? v->c.f : 1.0);
+    return jot_v_reduce(p->to, (EwOp)v->ew, v->axes, body, v->ncond, cond,
+                        v->scaled ? v->c.f : 1.0);
 }
 
 /* The load that counts under a condition, without it. */

@@ -7,8 +7,8 @@
  *     %3: r:1p c:256p | i c:1l         across rows: a panel of columns, each with a sum of its own
  *     !0: r:1p c:256p i c:1l
  *
- * Without vectors, and on a device, each row is a loop of its own. What reads the reduction point by
- * point shares its loops, other sums too; what needs all of a row first reads it from memory.
+ * Without vectors, and on a device, each row is a loop of its own. What reads the reduction point
+ * by point shares its loops, other sums too; what needs all of a row first reads it from memory.
  *
  *   requires  a verified kernel, layouts set     breaks  it is rewritten (ccode/rewrite/running.c)
  * Read before: ccode/schedule/builder.h, ccode/schedule/make.c. After: ccode/lower/running.c. */

@@ -246,7 +246,8 @@ jot_stage_fills(const Sched *s, const Stage *st)
 {
     Guarded g;
     return !st->store && !jot_stage_is_reduce(s, st) && !jot_stage_is_run(s, st) &&
-        st->nat < st->n && st->res.kind == PLACE_MEM && s->lanes == 1 && jot_value_guarded(s->k, st->what, &g);
+        st->nat < st->n && st->res.kind == PLACE_MEM && s->lanes == 1 &&
+        jot_value_guarded(s->k, st->what, &g);
 }
 
 static int

@@ -14,9 +14,9 @@ JOT_FN bool jot_stage_is_run(const Sched *s, const Stage *st); /* a running redu
 JOT_FN bool jot_stage_runs(const Sched *s, const Stage *st, int axis); /* ... along the axis */
 /* Loops that who reads the stage's registers has in common with it. */
 JOT_FN int jot_stage_seen(const Sched *s, const Stage *st);
-/* The schedule of a kernel that has running reductions (ccode/schedule/running.c), made of such that
- * are not yet. lanes: of vectors, 1: none. False: it has none, or there is no schedule; *s is closed
- * and k what it was. */
+/* The schedule of a kernel with reductions that run along an axis, which is rewritten to have such
+ * (ccode/schedule/running.c). lanes: of vectors, 1: none. False: it has none, or there is no
+ * schedule; *s is closed and k what it was. */
 JOT_FN bool jot_running_sched(Sched *s, Kernel *k, const Target *target, int lanes, bool device);
 JOT_FN Place jot_place_second(const Place *p); /* of the second one */
 JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */

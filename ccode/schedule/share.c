@@ -191,7 +191,8 @@ jot_sched_kept_place(Sched *s, uint32_t kept, Place *p)
     const Stage *from = &s->stages.v[kept];
     const Value *v = &k->values.v[from->what];
 
-    if (from->store || v->op == VAL_REDUCE || v->op == VAL_RUN || (v->dtype != JOT_F32 && v->dtype != JOT_F64) ||
+    if (from->store || v->op == VAL_REDUCE || v->op == VAL_RUN ||
+        (v->dtype != JOT_F32 && v->dtype != JOT_F64) ||
         share_any_at(k))
         return false;
     for (uint32_t i = kept + 1; i < s->stages.n && i < SCHED_STAGES; i++) {

@@ -244,7 +244,8 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
             if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_MATRIX &&
                 l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
                 !(l->kind == LOOP_TEAM && own_lanes(s, st)) && st->acc.kind != PLACE_MEM &&
-                (st->res.kind == PLACE_NONE || jot_stage_is_reduce(s, st) || jot_stage_is_run(s, st)))
+                (st->res.kind == PLACE_NONE || jot_stage_is_reduce(s, st) ||
+                 jot_stage_is_run(s, st)))
                 return jot_refuse(why,
                                 "a value is kept in registers over a loop that is not unrolled", n);
         } else if (i < st->nat && !jot_loop_parts(s, st, i))
@@ -278,7 +279,7 @@ run_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     }
     if (st->acc.kind != PLACE_NONE || st->combine || st->part ||
         jot_sched_axes(s, s->k->values.v[st->what].axes) != s->k->values.v[st->what].axes)
-        return jot_refuse(why, "a running reduction is in pieces, or its axis is part of another", n);
+        return jot_refuse(why, "a running reduction is in pieces, or its axis a part of one", n);
     return true;
 }
 
@@ -334,7 +335,8 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
             (!place || s->k->bufs.v[place->buf].role == BUF_SCRATCH))
             return jot_refuse(why,
                               "a value from an earlier phase is not in memory that calls share", n);
-        if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < jot_stage_seen(s, p))
+        if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE &&
+            alive[in[i]] < jot_stage_seen(s, p))
             return jot_refuse(why, "a stage stands outside of where what it reads is kept", n);
         if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE
             && !copies_reached(s, p, &s->stages.v[n]))
