@@ -9,6 +9,7 @@
 #include "ccode/schedule/sched.h"
 #include "nn.h"
 #include "target/target.h"
+#include "tests/guarded.h"
 #include "tests/ir_cases.h"
 
 typedef enum { BY_LOAD, BY_CHOICE, BY_SUM } Said;
@@ -250,6 +251,77 @@ test_drawn(const char *policy, int lanes, int threads)
     jot_close(i);
 }
 
+/* Rows and rests of vectors, either way. */
+static void
+guarded_scans(void *ud)
+{
+    static const int64_t extents[] = {1, 3, 8, 15, 16, 17, 40, 61};
+    static const jot_DType dtypes[] = {JOT_F32, JOT_F64, JOT_F16, JOT_I32};
+    jot_Ctx *c = ud;
+    for (int k = 0; k < 8 * 4 * 4; k++) {
+        int64_t n = extents[k / 16], inner = k % 3 ? 1 : 5;
+        jot_Var x, y;
+        double last;
+        jot_push(c);
+        x = jot_param_of(jot_ones(c, dtypes[k / 4 % 4], JOT_SHAPE(2, n, inner)));
+        jot_run(c, JOT_VARS(x));
+        y = jot_cast(jot_scan(JOT_ADD, x, 1, (unsigned)k % 4), JOT_F64);
+        last = jot_item(jot_sum(y, JOT_ALL_DIMS));
+        CHECK(last == (double)(2 * inner * (n * (n + 1) / 2 - (k & BEFORE ? n : 0))),
+              "%d: %d elements of %s: %g: %s", k, (int)n, jot_dtype_name(dtypes[k / 4 % 4]), last,
+              jot_message(c));
+        jot_pop(c);
+    }
+}
+
+/* ... in memory that ends, or begins, at a protected page. */
+static void
+test_guarded(Side side)
+{
+    GuardedHeap heap = {side, 0};
+    jot_Config config = {.cache_dir = "", .threads = 1,
+                         .hooks = {.realloc = guarded_realloc, .ud = &heap}};
+    jot_Ctx *c = jot_open(&config);
+    if (caught(guarded_scans, c))
+        jot_close(c);
+    else {
+        CHECK(false, "%s: %s", side_name[side], fault);
+        guarded_forget(&heap);
+    }
+    CHECK(heap.changed == 0, "%zu bytes beside arrays were written", heap.changed);
+}
+
+/* NaN stays, wherever it stands; what is infinite does as the loop has it. */
+static void
+test_odd_numbers(void)
+{
+    enum { N = 45 };
+    jot_Config config = {.cache_dir = ""};
+    jot_Ctx *c = jot_open(&config);
+    float x[N];
+    for (int at = 0; at < N; at += 4)
+        for (int op = JOT_ADD; op <= JOT_MIN; op++) {
+            const float *got;
+            jot_push(c);
+            for (int i = 0; i < N; i++)
+                x[i] = i == at ? NAN : (float)(i % 5) - 2;
+            got = jot_data(jot_scan((jot_ReduceOp)op, jot_array(c, JOT_F32, JOT_SHAPE(N), x), 0, 0));
+            for (int i = 0; got && i < N; i++)
+                CHECK((got[i] != got[i]) == (i >= at), "op %d, NaN at %d: %g at %d", op, at, got[i],
+                      i);
+            for (int i = 0; i < N; i++)
+                x[i] = i == at ? INFINITY : (float)(i % 5) - 2;
+            got = jot_data(jot_scan(op == JOT_MUL ? JOT_ADD : (jot_ReduceOp)op,
+                                    jot_array(c, JOT_F32, JOT_SHAPE(N), x), 0, 0));
+            for (int i = at; got && i < N; i++)
+                CHECK(got[i] == INFINITY || op == JOT_MIN, "op %d, at %d: %g at %d", op, at, got[i],
+                      i);
+            CHECK(got, "%s", jot_message(c));
+            jot_pop(c);
+        }
+    jot_close(c);
+}
+
 /* Element-wise work before and behind, and a sum of it: no other kernel, no other array. */
 static void
 test_kernels(void)
@@ -283,6 +355,10 @@ main(void)
     test_drawn("paper", 0, 2);
     test_drawn(NULL, 4, 2);
     test_drawn(NULL, 1, 1);
+    catch_faults();
+    test_guarded(ENDS);
+    test_guarded(BEGINS);
+    test_odd_numbers();
     test_kernels();
     return DONE();
 }
