@@ -252,7 +252,7 @@ test_drawn(const char *policy, int lanes, int threads)
 }
 
 /* Rows and rests of vectors, either way. */
-static void
+static bool
 guarded_scans(void *ud)
 {
     static const int64_t extents[] = {1, 3, 8, 15, 16, 17, 40, 61};
@@ -272,6 +272,7 @@ guarded_scans(void *ud)
               jot_message(c));
         jot_pop(c);
     }
+    return true;
 }
 
 /* ... in memory that ends, or begins, at a protected page. */
