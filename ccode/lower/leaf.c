@@ -348,7 +348,8 @@ walk_stored(const Walk *w, const KStore *s)
     uint32_t from = v->op == VAL_EW && v->ew == EW_CAST ? w->k->args.v[v->arg] : 0;
     bool half = from && (v->round == JOT_F16 || v->round == JOT_BF16) &&
                 w->k->bufs.v[s->buf].dtype == v->round && w->k->values.v[from].dtype == JOT_F32;
-    return half && w->lanes && !s->acc && w->stage_of[s->value] < 0 ? from : s->value;
+    bool vector = w->lanes && !w->s->group && !s->acc && w->stage_of[s->value] < 0;
+    return half && vector ? from : s->value;
 }
 
 static void
