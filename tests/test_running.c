@@ -331,7 +331,7 @@ test_odd_numbers(void)
 static void
 test_kernels(void)
 {
-    jot_Config config = {.cache_dir = ""};
+    jot_Config config = {.cache_dir = "", .policy = "reward", .layout = "rowmajor"};
     jot_Ctx *c = jot_open(&config);
     jot_Var x = jot_param_of(jot_uniform(c, JOT_F32, JOT_SHAPE(300, 200)));
     jot_Stats before, after;

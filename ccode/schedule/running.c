@@ -22,7 +22,8 @@
 enum { RUNNING_PANEL = 256, RUNNING_WIDE = 1024, RUNNING_SHARED = 16, RUNNING_LANES = 16 };
 enum { RUNNING_GROUP = 128 };                     /* items of a device's work-group */
 
-/* The axis along which the access' neighbours lie; -1: none. */
+/* The axis along which the access' neighbours lie, either way, or in no simple way, which vectors
+ * read lane by lane; -1: none. */
 static int
 running_beside(const Kernel *k, uint32_t buf, uint32_t at)
 {
