@@ -67,6 +67,7 @@ typedef enum {
     WHY_PIECES,       /* a long sum of computed terms is cut into pieces here */
     WHY_EPILOGUE,        /* only element-wise work on its own axes fuses with a contraction */
     WHY_WINDOWS,      /* what sums products over windows, and sums of that, have schedules apart */
+    WHY_RUNS,         /* what runs along an axis does so with no other sum but one like it */
     WHY_CACHE,        /* one step of the shared axes would not stay in a cache */
     WHY_REWARD,       /* it would cost more than it saves */
     WHYS

@@ -55,12 +55,16 @@ JOT_FN bool
 jot_fuse_union_ok(Fuser *f, const uint32_t *root, uint32_t n, FuseWhy *why)
 {
     uint32_t k, weight = 0, ncontract = 0, nbuf = 0;
+    uint16_t flags = 0;
 
     for (k = 0; k < n; k++) {
         weight += f->weight[root[k]];
         ncontract += f->ncontract[root[k]];
         nbuf += f->nbuf[root[k]];
+        flags |= f->gflags[root[k]];
     }
+    if (!jot_fuse_runs_ok(flags, why))
+        return false;
     if (!jot_fuse_sizes_ok(weight, ncontract, 0, why))
         return false;
     return nbuf <= FUSE_BUFFERS ||
@@ -481,7 +485,7 @@ jot_fuse_label(Fuser *f)
 
     for (k = 0; k < sizeof arrays / sizeof *arrays; k++)
         *arrays[k] = jot_arena_array(&f->arena, uint32_t, nv);
-    f->gflags = jot_arena_array(&f->arena, uint8_t, nv);
+    f->gflags = jot_arena_array(&f->arena, uint16_t, nv);
     if (f->ctx->mem.failed)
         return false;
     level_all(f);

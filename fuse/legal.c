@@ -30,6 +30,7 @@ jot_fuse_why(FuseWhy why)
         "a long sum is cut into pieces of one length",
         "a contraction stores what element-wise work on its own axes makes of it, no more",
         "products are summed over windows by a nest of their own, and not summed up there",
+        "a running reduction shares a nest with no sum but others that run the same way",
         "one step of the shared axes would not stay in a cache",
         "it would cost more than it saves",
     };

@@ -233,6 +233,20 @@ pair_contraction(Nests *j, NestPair *p)
     return jot_nest_blocks(j, p);
 }
 
+/* What runs along an axis goes on with sums of its results, and after sums of its terms, in the
+ * loops of one nest; not from both ends, nor along the results of another, nor in the blocks of a
+ * contraction. */
+static bool
+pair_runs(const Nests *j, const NestPair *p)
+{
+    const unsigned up = FV_RUNS, back = FV_RUNS_BACK;
+    const unsigned a = j->nest[p->a].runs, b = j->nest[p->b].runs;
+
+    return !((a | b) & (up | back))
+        || (((a | b) & (up | back)) != (up | back) && !j->nest[p->a].spread && !j->nest[p->b].spread
+            && !(p->edges && (a & (up | back)) && (b & (up | back))));
+}
+
 JOT_FN FuseWhy
 jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 {
@@ -258,6 +272,8 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
     if (p->edges && j->nest[a].sums && j->nest[b].sums
         && (j->nest[a].windows || j->nest[b].windows))
         return WHY_WINDOWS;
+    if (!pair_runs(j, p))
+        return WHY_RUNS;
     pair_reads(j, p);
     pair_places(j, p);
     if (!pair_rest(j, p))
@@ -287,6 +303,7 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->groups += a->groups;
     b->sums += a->sums;
     b->windows |= a->windows;
+    b->runs |= a->runs;
     b->blocks = p->blocks || a->blocks || b->blocks;
     b->weight += a->weight;
     b->shared = p->shared;

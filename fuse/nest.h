@@ -53,6 +53,7 @@ typedef struct {
     uint32_t rows;               /* ... of the outermost dimension */
     uint32_t kept;               /* ... that sums of it keep, 0: there are no sums */
     uint32_t sums;               /* reductions */
+    uint16_t runs;               /* FV_RUNS, FV_RUNS_BACK, FV_WHOLE: of what kinds these are */
     bool blocks;                 /* by blocks of rows */
     bool windows;                /* sums of products over windows, no contraction (depthwise) */
     bool rigid;                  /* user code and scatters: joins nothing */

@@ -301,6 +301,7 @@ reads_alone(Reads *r, Nest *nest)
 
     g->space = &f->maps.v[f->verts.v[g->root].space];
     memset(g->axis, NEST_NONE, sizeof g->axis);
+    nest->runs |= f->gflags[g->root] & (FV_RUNS | FV_RUNS_BACK | FV_WHOLE);
     nest->rigid |= (f->gflags[g->root] & (FV_CODE | FV_SCATTER)) != 0;
     for (d = 0; d < g->space->rank; d++) {
         if (g->space->ext[d] == 1)

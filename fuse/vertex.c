@@ -343,7 +343,7 @@ link_vert(Fuser *f, uint32_t pos, uint32_t map, uint32_t *number)
 {
     const Node *n = f->node[pos];
     uint32_t v = f->verts.n, k;
-    uint8_t flags = 0;
+    uint16_t flags = 0;
     FuseVert *vert = jot_vec_push(&f->ctx->mem, f->verts);
     int64_t nelem = map ? f->maps.v[map].nelem : n->nelem;
 
@@ -353,6 +353,7 @@ link_vert(Fuser *f, uint32_t pos, uint32_t map, uint32_t *number)
     flags |= f->bits[pos] & FN_CONTRACT ? FV_CONTRACT : 0;
     flags |= n->kind == NODE_REDUCE && jot_fuse_is_scatter(f, pos) ? FV_SCATTER : 0;
     flags |= n->kind == NODE_REDUCE && jot_fuse_is_solved(f, pos) ? FV_SOLVED : 0;
+    flags |= n->kind == NODE_REDUCE ? jot_fuse_runs(f, pos) : 0;
     flags |= n->kind == NODE_CODE || n->kind == NODE_STACK ? FV_CODE : 0;
     vert->flags = flags | (map ? FV_VIRTUAL : 0);
     vert->pos = pos;

@@ -51,12 +51,15 @@ enum {
     FV_VIRTUAL = 8,
     FV_CODE = 16,
     FV_SOLVED = 32, /* a scatter that may be turned into a gather */
-    FV_SPLIT = 64   /* ... and was taken out of its group for that */
+    FV_SPLIT = 64,  /* ... and was taken out of its group for that */
+    FV_RUNS = 128, FV_RUNS_BACK = 256, /* of the terms up to each point of an axis; from its end */
+    FV_WHOLE = 512  /* another reduction */
 };
 typedef struct {
     uint32_t pos, map, space;
     uint32_t pre, suc; /* first of its edges in pre[], suc[]; they end where the next one's begin */
-    uint8_t flags, weight;
+    uint16_t flags;
+    uint8_t weight;
     uint32_t buf;      /* variables it reads or stores: first cell */
     int64_t nbytes;
 } FuseVert;
@@ -92,7 +95,7 @@ typedef struct {
     Vec(FuseLoad) loads;
     /* groups: union-find over vertices; what follows is by root */
     uint32_t *par, *level, *head, *tail, *next, *weight, *ncontract, *nbuf, *stamp;
-    uint8_t *gflags;
+    uint16_t *gflags;
     uint32_t *seen, stamps; /* by position: marks of counting */
     uint64_t visits, limit;
     uint32_t unions;      /* so far */
@@ -116,6 +119,9 @@ JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
 JOT_FN void jot_fuse_factors(const Fuser *f, uint32_t pos, uint64_t axes[2]);
 JOT_FN bool jot_fuse_is_scatter(const Fuser *f, uint32_t pos);
 JOT_FN bool jot_fuse_is_solved(const Fuser *f, uint32_t pos);
+/* fuse/runs.c: FV_RUNS, FV_RUNS_BACK or FV_WHOLE, what the reduction is; may such share a nest? */
+JOT_FN uint16_t jot_fuse_runs(const Fuser *f, uint32_t pos);
+JOT_FN bool jot_fuse_runs_ok(unsigned flags, FuseWhy *why);
 /* The reason that forbids to fuse variable p with node c that reads it as operand k, directly or
  * through a reindex; WHYS: none does. */
 JOT_FN FuseWhy jot_fuse_edge_why(const Fuser *f, uint32_t p, uint32_t c, uint32_t k, bool through);

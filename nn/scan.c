@@ -1,23 +1,25 @@
 /* nn/scan.c - running reductions along a dimension.
  *
- *     n of x in blocks of 16     sums of blocks --scan, exclusive--> what stands before each block
- *                                within a block: each of its 16 sums, of the terms up to its own
- *                                y = what stands before the block, and that
+ *     y[i] = sum over k of (k <= i ? x[k] : 0)      of up to 4,096 elements: a kernel goes on from
+ *                                                   element to element (ccode/ir/running.c)
+ *     n of x in blocks     sums of blocks --scan, exclusive--> what stands before each block
+ *                          y = what stands before the block, and what runs within it
  *
- * Sixteen terms for each element, in vectors, are hidden behind the memory's time; the sums of
- * blocks are a sixteenth as many, and scanned in the same way. So the data are read twice and
- * written once, every step is as parallel as its blocks are many, whichever dimension it is, and a
- * sum's rounding error grows with the logarithm of its terms. The gradient is made of the same: it
- * is the scan from the other end.
+ * Sums and products of halves and floats are made in f64, so what is rounded is the result. Longer
+ * dimensions go in blocks of 256: every step is as parallel as its blocks are many, and the data
+ * are read twice. The gradient of a sum is the sum from the other end. That of the others, and the
+ * logarithm of a sum, whose terms are no running ones, are of blocks of 16, each of whose results
+ * is a reduction of its own terms.
  *
  * Read before: nn/parts.h. After: nn.h. */
 #include "nn.h"
 #include "nn/parts.h"
 
-enum { SCAN_BLOCK = 16, SCAN_SHORT = 32 };
+enum { SCAN_WHOLE = 4096, SCAN_BLOCK = 256, SCAN_APART = 32, SCAN_BLOCK_APART = 16 };
 
-/* log: of the exponentials of what is added, as their logarithm. */
-typedef struct { jot_ReduceOp op; bool log, exclusive, reverse; double identity; } Scan;
+/* log: of the exponentials of what is added, as their logarithm. apart: blocks of few elements,
+ * whose results are reduced each by itself. */
+typedef struct { jot_ReduceOp op; bool log, exclusive, reverse, apart; double identity; } Scan;
 
 static jot_Var
 scan_combine(const Scan *s, jot_Var a, jot_Var b)
@@ -45,27 +47,35 @@ scan_reduce(const Scan *s, jot_Var t, int dim)
     return jot_where(none, least, jot_add(jot_log(sum), jot_squeeze(m, dim)));
 }
 
-/* x (outer, blocks, n, inner): for each of the n the terms up to it, of a dimension of their own.
- * Where vectors lie along `inner`, the others are not there, and no loop turns for them. Else they
- * are numbers that add nothing, chosen element by element: a block's sums lie in one vector, to
- * which each element is added where it counts. */
+/* Sums and products of floats are made in f64. */
+static jot_Var
+scan_wide(const Scan *s, jot_Var x)
+{
+    bool wide = !s->apart && (s->op == JOT_ADD || s->op == JOT_MUL) && jot_dtype(x) == JOT_F32;
+    return wide ? jot_cast(x, JOT_F64) : x;
+}
+
+/* x (outer, blocks, n, inner): for each of the n the terms up to it, of a dimension of their own;
+ * the others are numbers that add nothing. The least integer is no constant of a kernel, but of a
+ * map it is. */
 static jot_Var
 scan_terms(const Scan *s, jot_Var x)
 {
     static const char *const upto[2][2] = {{"i3<=i2", "i3<i2"}, {"i3>=i2", "i3>i2"}};
-    int64_t n = jot_extent(x, 2), inner = jot_extent(x, 3);
-    jot_Ints shape = JOT_SHAPE(jot_extent(x, 0), jot_extent(x, 1), n, n, inner);
+    int64_t n = jot_extent(x, 2);
+    jot_Ints shape = JOT_SHAPE(jot_extent(x, 0), jot_extent(x, 1), n, n, jot_extent(x, 3));
     jot_Strs index = JOT_INDEX("i0", "i1", "i3", "i4");
-    jot_Strs counts = jot_strs(1, &upto[s->reverse][s->exclusive]);
-    if (inner > 1)
-        return scan_reduce(s, jot_reindex_ex(x, shape, index, counts, s->identity, JOT_NONE_VARS),
-                           3);
+    if (jot_dtype(x) < JOT_F16 && s->op != JOT_ADD)
+        return scan_reduce(s, jot_reindex_ex(x, shape, index,
+                                             jot_strs(1, &upto[s->reverse][s->exclusive]),
+                                             s->identity, JOT_NONE_VARS), 3);
     jot_Var to = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 0);
     jot_Var from = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 1);
     jot_Var near = s->reverse ? to : from, far = s->reverse ? from : to;
     jot_Var count = s->exclusive ? jot_lt(near, far) : jot_le(near, far);
-    jot_Var none = nn_number(x, s->identity);
-    return scan_reduce(s, jot_where(count, jot_reindex(x, shape, index), none), 3);
+    x = scan_wide(s, x);
+    return scan_reduce(s, jot_where(count, jot_reindex(x, shape, index),
+                                    nn_number(x, s->identity)), 3);
 }
 
 /* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a
@@ -74,36 +84,68 @@ static jot_Var
 scan_run(const Scan *s, jot_Var x, bool within)
 {
     int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
-    int64_t blocks = (n + SCAN_BLOCK - 1) / SCAN_BLOCK, all = blocks * SCAN_BLOCK;
-    if (n <= SCAN_SHORT)
-        return jot_reshape(scan_terms(s, jot_reshape(x, JOT_SHAPE(outer, 1, n, inner))),
-                           JOT_SHAPE(outer, n, inner));
+    int64_t block = s->apart ? SCAN_BLOCK_APART : SCAN_BLOCK;
+    int64_t blocks = (n + block - 1) / block, all = blocks * block;
+    jot_DType dtype = jot_dtype(x);
+    if (n <= (s->apart ? SCAN_APART : SCAN_WHOLE))
+        return jot_reshape(jot_cast(scan_terms(s, jot_reshape(x, JOT_SHAPE(outer, 1, n, inner))),
+                                    dtype), JOT_SHAPE(outer, n, inner));
     Scan before = *s;
     before.exclusive = true;
     if (all > n)
         x = jot_pad(x, JOT_INTS(0, 0, 0), JOT_INTS(0, all - n, 0), s->identity);
-    x = jot_reshape(x, JOT_SHAPE(outer, blocks, SCAN_BLOCK, inner));
-    jot_Var sums = scan_run(&before, scan_reduce(s, x, 2), true);
-    sums = within ? sums : jot_stop_fuse(sums);
-    jot_Var y = scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x));
+    x = jot_reshape(x, JOT_SHAPE(outer, blocks, block, inner));
+    jot_Var sums = scan_reduce(s, scan_wide(s, x), 2);
+    sums = scan_run(&before, s->apart ? sums : jot_stop_fuse(sums), true);
+    sums = within && s->apart ? sums : jot_stop_fuse(sums);
+    jot_Var y = jot_cast(scan_combine(s, jot_unsqueeze(sums, 2), scan_terms(s, x)), dtype);
     return jot_narrow(jot_reshape(y, JOT_SHAPE(outer, all, inner)), 1, 0, n);
 }
 
-/* Halves are added up in f32. */
-static jot_Var
-scan_along(const Scan *given, jot_Var x, int dim, const char *op)
+static Scan
+scan_of(jot_ReduceOp op, unsigned how, jot_DType dtype)
 {
-    Scan s = *given;
+    static const double identity[] = {0, 1};
+    Scan s = {op, false, how & JOT_SCAN_EXCLUSIVE, how & JOT_SCAN_REVERSE, false, 0};
+    s.identity = op == JOT_MAX ? -nn_infinity() : op == JOT_MIN ? nn_infinity() : identity[op];
+    if (dtype == JOT_BOOL && op == JOT_MAX) /* where -inf is true */
+        s.identity = 0;
+    return s;
+}
+
+static bool
+scan_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
+{
+    unsigned how = *(const unsigned *)user;
+    Scan s = scan_of((jot_ReduceOp)(how / 4), how % 4, jot_dtype(x.v[0]));
+    jot_Var apart;
+    (void)y;
+    s.apart = true;
+    apart = scan_run(&s, x.v[0], false);
+    return jot_vjp(JOT_VARS(apart), dy, x, dx);
+}
+
+static jot_Var
+scan_along(const Scan *s, jot_Var x, int dim, const char *op)
+{
+    static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+    const unsigned *how = &hows[4 * s->op + 2u * s->reverse + s->exclusive];
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
         return nn_poison(x.ctx);
     jot_DType dtype = jot_dtype(x);
-    if (dtype == JOT_BOOL && s.op == JOT_MAX) /* where -inf is true */
-        s.identity = 0;
+    bool sums = s->op == JOT_ADD || s->op == JOT_MUL, floats = dtype >= JOT_F16 || s->log;
     jot_push(x.ctx);
-    jot_Var y = dtype < JOT_F16 && !s.log ? x : nn_wide(x);
-    bool sums = s.op == JOT_ADD || s.op == JOT_MUL;
-    if (jot_nelem(x) || (sums && !s.log)) /* a maximum of nothing is refused */
-        y = jot_reshape(scan_run(&s, nn_three(y, dim), false), jot_shape(x));
+    jot_Var y = floats ? nn_wide(x) : !sums ? x
+              : jot_cast(x, dtype >= JOT_U8 && dtype <= JOT_U64 ? JOT_U64 : JOT_I64);
+    if (jot_nelem(x) || (sums && !s->log)) { /* a maximum of nothing is refused */
+        jot_Var three = nn_three(y, dim);
+        y = scan_run(s, three, false);
+        if (floats && !s->log && s->op != JOT_ADD
+            && !jot_custom_grad(JOT_VARS(y), JOT_VARS(three), scan_grad, (void *)(uintptr_t)how,
+                                &y))
+            y = nn_poison(x.ctx);
+        y = jot_reshape(y, jot_shape(x));
+    }
     return jot_leave(x.ctx, dtype < JOT_F16 ? y : jot_cast(y, dtype));
 }
 
@@ -111,48 +153,49 @@ jot_Var
 jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how)
 {
     const unsigned all = JOT_SCAN_EXCLUSIVE | JOT_SCAN_REVERSE;
-    Scan s = {op, false, how & JOT_SCAN_EXCLUSIVE, how & JOT_SCAN_REVERSE, 0};
     if (op != JOT_ADD && op != JOT_MUL && op != JOT_MAX && op != JOT_MIN)
         return jot_raise(x.ctx, JOT_EUSE, "scan: op: JOT_ADD, JOT_MUL, JOT_MAX or JOT_MIN asked, "
                          "%d found", (int)op);
     if (how & ~all)
         return jot_raise(x.ctx, JOT_EUSE, "scan: how: flags of 0..%u asked, %u found", all, how);
-    if (op != JOT_ADD)
-        s.identity = op == JOT_MUL ? 1 : op == JOT_MAX ? -nn_infinity() : nn_infinity();
+    Scan s = scan_of(op, how, jot_ok(x) ? jot_dtype(x) : JOT_F32);
     return scan_along(&s, x, dim, "scan");
+}
+
+static jot_Var
+scan_up_to(jot_ReduceOp op, jot_Var x, int dim, const char *name)
+{
+    Scan s = scan_of(op, 0, jot_ok(x) ? jot_dtype(x) : JOT_F32);
+    return scan_along(&s, x, dim, name);
 }
 
 jot_Var
 jot_cumsum(jot_Var x, int dim)
 {
-    static const Scan s = {JOT_ADD, false, false, false, 0};
-    return scan_along(&s, x, dim, "cumsum");
+    return scan_up_to(JOT_ADD, x, dim, "cumsum");
 }
 
 jot_Var
 jot_cumprod(jot_Var x, int dim)
 {
-    static const Scan s = {JOT_MUL, false, false, false, 1};
-    return scan_along(&s, x, dim, "cumprod");
+    return scan_up_to(JOT_MUL, x, dim, "cumprod");
 }
 
 jot_Var
 jot_cummax(jot_Var x, int dim)
 {
-    const Scan s = {JOT_MAX, false, false, false, -nn_infinity()};
-    return scan_along(&s, x, dim, "cummax");
+    return scan_up_to(JOT_MAX, x, dim, "cummax");
 }
 
 jot_Var
 jot_cummin(jot_Var x, int dim)
 {
-    const Scan s = {JOT_MIN, false, false, false, nn_infinity()};
-    return scan_along(&s, x, dim, "cummin");
+    return scan_up_to(JOT_MIN, x, dim, "cummin");
 }
 
 jot_Var
 jot_logcumsumexp(jot_Var x, int dim)
 {
-    const Scan s = {JOT_ADD, true, false, false, -nn_infinity()};
+    const Scan s = {JOT_ADD, true, false, false, true, -nn_infinity()};
     return scan_along(&s, x, dim, "logcumsumexp");
 }

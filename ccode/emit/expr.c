@@ -335,7 +335,11 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
         return;
     }
     if (mode == WHOLE && jot_print_is_converted(p, in)) {
-        jot_print_f(p, "jot_cv_f32_i32x%d(%w)", p->lanes, a);
+        if (from != to)
+            jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_short(to), jot_print_short(from),
+                       p->lanes);
+        jot_print_expr(p, a, from == to ? 0 : 13, WHOLE);
+        jot_text_f(p->out, from != to ? ")" : "");
         return;
     }
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))

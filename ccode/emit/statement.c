@@ -91,6 +91,11 @@ static int
 mix_operand(const Inst *in, int l, int *lane)
 {
     bool second = in->narg == 2 && 2 * l >= in->lanes;
+    if (in->narg == 2 && in->c.i > MIX_SHIFT) {
+        int h = (int)in->c.i - MIX_SHIFT;
+        *lane = l < h ? l : l - h;
+        return l < h;
+    }
     if (in->narg == 2 && in->c.i) { /* of two rows that are turned */
         int h = (int)(in->c.i < 0 ? -in->c.i : in->c.i);
         *lane = in->c.i > 0 ? l & ~h : l | h;

@@ -64,14 +64,19 @@ jot_print_is_unpacked(const Printer *p, const Inst *in)
            p->k->bufs.v[load->aux].dtype == load->dtype;
 }
 
-/* A whole vector of integers as floats. */
+/* A whole vector of one type as another: integers as floats, or what is as wide or twice or half as
+ * wide. */
 JOT_FN bool
 jot_print_is_converted(Printer *p, const Inst *in)
 {
-    return p->d->vectors && !p->loop && in->op == C_EW && in->ew == EW_CAST &&
-           in->dtype == JOT_F32 && in->round == JOT_F32 && in->lanes &&
-           vector_arg(p, in, 0)->lanes && vector_arg(p, in, 0)->dtype == JOT_I32 &&
-           vector_operand(p, in, 0);
+    int from, to = in->dtype;
+    if (!p->d->vectors || p->loop || in->op != C_EW || in->ew != EW_CAST || in->round != to ||
+        !in->lanes || !vector_arg(p, in, 0)->lanes || !vector_operand(p, in, 0))
+        return false;
+    from = vector_arg(p, in, 0)->dtype;
+    return (from == to && jot_print_is_lane(to)) || (from == JOT_I32 && to == JOT_F32) ||
+           (from == JOT_F32 && to == JOT_F64) || (from == JOT_F64 && to == JOT_F32) ||
+           (from == JOT_I32 && to == JOT_I64);
 }
 
 /* A choice by a mask: a comparison's, or made of bytes. */

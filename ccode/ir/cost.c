@@ -23,7 +23,7 @@ static const struct { uint8_t other, sum, cast, plain, div, dear; } cost_figures
 JOT_FN int
 jot_cost_value(CostOf of, const Value *v)
 {
-    if (v->op == VAL_REDUCE)
+    if (v->op == VAL_REDUCE || v->op == VAL_RUN)
         return cost_figures[of].sum;
     if (v->op == VAL_CALL)
         return cost_figures[of].dear;
@@ -43,7 +43,7 @@ jot_cost_again(const Kernel *k, uint32_t *cost)
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         uint64_t sum = (uint64_t)jot_cost_value(COST_AGAIN, v);
-        for (int j = 0; j < v->narg && v->op != VAL_REDUCE; j++)
+        for (int j = 0; j < v->narg && v->op != VAL_REDUCE && v->op != VAL_RUN; j++)
             sum += cost[jot_v_arg(k, i, j)];
         cost[i] = sum < 1000 ? (uint32_t)sum : 1000;
     }
@@ -66,12 +66,33 @@ cost_touch(const Kernel *k, uint32_t buf, double points, double *touched, double
     *bytes += points * (double)jot_dtype_nbytes((jot_DType)b->dtype);
 }
 
+/* A reduction that runs along an axis has a term for each point of that, not for each pair: over[a]
+ * are axes that are no more than points where axis a is walked, too. */
+static void
+cost_running(const Kernel *k, const bool *used, uint64_t over[KERNEL_AXES])
+{
+    Running r;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (used[i] && jot_v_runs(k, i, &r))
+            over[r.along] |= (uint64_t)1 << r.over;
+}
+
 static void
 cost_values(const Kernel *k, const bool *used, double *touched, KernelCost *cost)
 {
+    uint64_t over[KERNEL_AXES] = {0};
+
+    cost_running(k, used, over);
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
-        double points = jot_kernel_points(k, jot_value_axes(v));
+        uint64_t axes = jot_value_axes(v);
+        double points;
+
+        for (uint32_t a = 0; a < k->axes.n; a++)
+            if (axes >> a & 1)
+                axes &= ~over[a];
+        points = jot_kernel_points(k, axes);
 
         if (!used[i])
             continue;

@@ -123,8 +123,10 @@ typedef enum {
     VAL_TABLE,   /* constant table number `buf` at index...; a 0 means "no term": in a sum of
                     table * x the term is omitted where the index is a constant */
     VAL_CALL,    /* the function of that name, the user's or a device's */
-    VAL_DOT      /* of words a[0], a[1] (u32): the sum of the products of the elements that lie in
+    VAL_DOT,     /* of words a[0], a[1] (u32): the sum of the products of the elements that lie in
                     them, as row `ew` of jot_target_dots has it; read by a sum alone */
+    VAL_RUN      /* `ew` of a[0] along the one axis of `axes`, from its beginning up to each point
+                    and with it; `ordered`: without it, which begins with the identity */
 } ValOp;
 
 /* Value dtypes are what is computed in: f32 for f16 and bf16. */
@@ -136,12 +138,12 @@ typedef struct {
                                dtype */
     bool scaled;            /* REDUCE: multiply by c.f at the end */
     uint8_t tie;            /* REDUCE of two: MAX or MIN; c is what the second begins with */
-    bool ordered;           /* ... and by `tie` each a[1] is worse than those before it */
+    bool ordered;           /* ... and by `tie` each a[1] is worse than those before it. RUN */
     uint8_t narg;           /* operands */
     uint32_t buf;           /* LOAD: buffer; SCALAR, TABLE: number */
     uint32_t at;            /* first of its expressions in kernel.ixs */
     uint32_t arg;           /* first of its operands in kernel.args */
-    uint64_t axes;          /* REDUCE: bit a: over axis a. AT: replaced axes */
+    uint64_t axes;          /* REDUCE: bit a: over axis a. RUN: along. AT: replaced axes */
     uint64_t free;          /* axes the value depends on */
     jot_Scalar c;           /* CONST: value; LOAD: what is outside; REDUCE: scale. f for floats,
                                i for signed, u for unsigned and bool */
@@ -235,6 +237,18 @@ JOT_FN uint32_t jot_v_twice(Kernel *k, uint32_t reduce, int axis);
 JOT_FN uint32_t jot_v_extreme(Kernel *k, EwOp op, uint64_t axes, uint32_t body, uint32_t second,
                               EwOp tie, bool ordered, int64_t begin);
 JOT_FN uint32_t jot_v_second(Kernel *k, uint32_t reduce);
+/* op along the axis over body at each point and at those before it; before: at these alone. */
+JOT_FN uint32_t jot_v_run(Kernel *k, EwOp op, int axis, uint32_t body, bool before);
+/* A reduction of the terms up to each point of an axis, which is one that runs along it: reduced
+ * axis `over` in the place of `along`, the two as long, body what is reduced (ccode/ir/running.c).
+ * load: it is a load, and counts where its condition number `cond` holds. */
+typedef struct {
+    int along, over, cond;
+    bool before, reverse;       /* without the point's own; from the end */
+    bool load;
+    uint32_t body;
+} Running;
+JOT_FN bool jot_v_runs(const Kernel *k, uint32_t reduce, Running *r);
 JOT_FN uint32_t jot_v_at(Kernel *k, uint32_t body, int n, const int *axis, const Ix *ix);
 JOT_FN uint32_t jot_v_table(Kernel *k, jot_DType dtype, int rank, const int64_t *ext,
                             const double *v, const Ix *idx);
@@ -429,7 +443,8 @@ typedef enum {
     TREE_CLEAR,     /* a buffer is set to an identity or its halo value before anything else */
     TREE_DECL, TREE_INIT, TREE_RELOAD, TREE_STEP, TREE_FINISH, TREE_SAVE, /* parts of a reduction */
     TREE_VALUE,     /* another value is computed, in registers or into memory */
-    TREE_STORE
+    TREE_STORE,
+    TREE_RUN        /* a running reduction goes on to the next point */
 } TreeOp;
 typedef struct {
     uint8_t op;

@@ -61,6 +61,11 @@ print_value(const Kernel *k, uint32_t number, Text *t)
         jot_text_f(t, v->narg == 2 ? " and, by the %s%s, of" : " of",
                    v->tie ? jot_ew_info[v->tie].name : "", v->ordered ? " (in order)" : "");
         break;
+    case VAL_RUN:
+        jot_text_f(t, "running %s along", jot_ew_info[v->ew].name);
+        print_axes(k, v->axes, t);
+        jot_text_f(t, v->ordered ? " before each, of" : " of");
+        break;
     case VAL_SECOND: jot_text_f(t, "second of"); break;
     case VAL_AT: jot_text_f(t, "at"); break;
     case VAL_TABLE:

@@ -74,6 +74,8 @@ free_axes(const Kernel *k, const Value *v)
             own |= jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)i]);
     if (v->op == VAL_AT)
         return (in & ~v->axes) | own;
+    if (v->op == VAL_RUN)
+        return in | v->axes;
     return (in | own) & ~v->axes;
 }
 
@@ -282,6 +284,21 @@ jot_v_second(Kernel *k, uint32_t reduce)
         return 0;
     return value_of(k, value_begin(VAL_SECOND, k->values.v[jot_v_arg(k, reduce, 1)].dtype), 1,
                     &reduce, 0, NULL, 0, NULL);
+}
+
+JOT_FN uint32_t
+jot_v_run(Kernel *k, EwOp op, int axis, uint32_t body, bool before)
+{
+    Value v;
+    jot_Scalar identity;
+    if (!is_value(k, body) || axis < 0 || axis >= (int)k->axes.n ||
+        !jot_reduce_op_identity(op, k->values.v[body].dtype, &identity))
+        return 0;
+    v = value_begin(VAL_RUN, k->values.v[body].dtype);
+    v.ew = (uint8_t)op;
+    v.axes = (uint64_t)1 << axis;
+    v.ordered = before;
+    return value_of(k, v, 1, &body, 0, NULL, 0, NULL);
 }
 
 JOT_FN uint32_t

@@ -58,7 +58,8 @@ typedef enum {
                    With 2 operands: every second one of 2 n - 1 neighbours, of which arg 0 is the
                    first n and arg 1 the last; with c.i = h, a power of two: where bit h of l is set
                    lane l - h of arg 1, else lane l of arg 0; with c.i = -h lane l of arg 1, else
-                   lane l + h of arg 0 */
+                   lane l + h of arg 0; with c.i = MIX_SHIFT + h lane l - h of arg 0, and lanes
+                   below h of arg 1 */
     C_LANE,     /* lane c.i of arg 0 */
     C_DOT,      /* VAL_DOT of row `ew`: a step of SET takes its operands */
     C_EW, C_CALL, /* operator `ew`, or text of value aux; `exact`: EXP of what is not
@@ -132,6 +133,7 @@ typedef struct {
     bool ok;
 } Code;
 
+#define MIX_SHIFT 256
 #define CODE_LIMIT 400000       /* records of one function: unrolling beyond is refused */
 #define CODE_TABLE 4096
 

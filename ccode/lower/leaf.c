@@ -340,6 +340,18 @@ walk_crowded(const Walk *w)
     return vectors >= WALK_CROWD;
 }
 
+/* A half is rounded as it is stored: in vectors, once. */
+static uint32_t
+walk_stored(const Walk *w, const KStore *s)
+{
+    const Value *v = &w->k->values.v[s->value];
+    uint32_t from = v->op == VAL_EW && v->ew == EW_CAST ? w->k->args.v[v->arg] : 0;
+    bool half = from && (v->round == JOT_F16 || v->round == JOT_BF16) &&
+                w->k->bufs.v[s->buf].dtype == v->round && w->k->values.v[from].dtype == JOT_F32;
+    bool vector = w->lanes && !w->s->group && !s->acc && w->stage_of[s->value] < 0;
+    return half && vector ? from : s->value;
+}
+
 static void
 walk_store(Walk *w, const Stage *st)
 {
@@ -354,7 +366,7 @@ walk_store(Walk *w, const Stage *st)
         return;
     inside = open_if(w, cond, n);
     w->late = late;
-    value = jot_walk_value(w, s->value);
+    value = jot_walk_value(w, walk_stored(w, s));
     w->late = false;
     if (w->nlane_conds)
         store_lanes(w, s, index, value);
@@ -379,6 +391,7 @@ jot_walk_leaf(Walk *w, uint32_t n)
         (jot_stage_second(w->s, st) ? jot_walk_arg_reduce_finish : jot_walk_finish)(w, st, stage);
         break;
     case TREE_SAVE: walk_save(w, st, stage); break;
+    case TREE_RUN: jot_walk_run(w, st, stage); break;
     case TREE_VALUE: walk_value_leaf(w, st, stage); break;
     default: walk_store(w, st); break;
     }

@@ -88,8 +88,11 @@ part(Lower *w, uint32_t stage, TreeOp op, bool private)
 {
     const Stage *st = &w->s->stages.v[stage];
     uint64_t kept = jot_stage_free(w->s, st), copies = 0;
+    bool run = jot_stage_is_run(w->s, st);
     uint32_t top = 0, tail = 0, leaf = add_node(w, op, stage);
-    bool fill = !jot_stage_is_reduce(w->s, st);
+    bool fill = !jot_stage_is_reduce(w->s, st) && !run;
+    if (run)
+        kept &= ~w->s->k->values.v[st->what].axes;
     for (int i = st->nat; i < st->n; i++)
         if (st->loop[i].kind == LOOP_PRIVATE || st->loop[i].kind == LOOP_VECTOR)
             copies |= (uint64_t)1 << st->loop[i].axis;
@@ -164,14 +167,23 @@ foreign_loops(Lower *w, const Stage *st, int share, uint32_t *out)
     return n;
 }
 
+/* What a running reduction has accumulated, around the loops that it runs along. */
+static void
+add_running(Lower *w, uint32_t stage, uint32_t around, uint32_t mark)
+{
+    insert_before(w, around, mark, part(w, stage, TREE_DECL, true));
+    insert_before(w, around, mark, part(w, stage, TREE_INIT, true));
+}
+
 static void
 lower_add_stage(Lower *w, uint32_t stage)
 {
     const Stage *st = &w->s->stages.v[stage];
-    bool reduce = jot_stage_is_reduce(w->s, st);
+    bool reduce = jot_stage_is_reduce(w->s, st), run = jot_stage_is_run(w->s, st);
     uint32_t foreign[STAGE_LOOPS], leaf, top, parent;
     int share = w->shares[stage], n;
-    leaf = add_node(w, st->store ? TREE_STORE : reduce ? TREE_STEP : TREE_VALUE, stage);
+    leaf = add_node(w, st->store ? TREE_STORE : reduce ? TREE_STEP
+                       : run ? TREE_RUN : TREE_VALUE, stage);
     n = foreign_loops(w, st, share, foreign);
     parent = share ? w->path[share - 1] : w->root;
     for (int i = share; i < st->n; i++) {
@@ -187,11 +199,12 @@ lower_add_stage(Lower *w, uint32_t stage)
     append(w, parent, top);
     if (jot_stage_fills(w->s, st))
         add_fill(w, stage, st->nat == share ? top : w->path[st->nat]);
-    if (reduce) {
+    if (reduce || run) {
         uint32_t mark = st->nat < st->n ? w->path[st->nat] : leaf;
         if (st->nat == share)
             mark = top;
-        add_reduction(w, stage, st->nat ? w->path[st->nat - 1] : w->root, mark);
+        (run ? add_running : add_reduction)(w, stage, st->nat ? w->path[st->nat - 1] : w->root,
+                                            mark);
     }
 }
 
@@ -266,7 +279,8 @@ jot_lower_close(Tree *t)
 
 static const char *const tree_name[] = {
     "poison",  "root", "loop",   "phase", "if first", "if later", "if last", "if before", "clear",
-    "declare", "init", "reload", "step",  "finish",   "save",     "value",   "store"};
+    "declare", "init", "reload", "step",  "finish",   "save",     "value",   "store",
+    "run"};
 
 static void
 print_node(const Tree *t, const Sched *s, uint32_t n, int depth, Text *text)

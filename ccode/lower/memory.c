@@ -265,6 +265,36 @@ load_every_second(Walk *w, const Access *a, int dtype)
     return jot_code_pair(&w->b, in, first, load_once(w, &half, dtype, memory_none, 1));
 }
 
+/* Lanes from the last to the first. */
+static uint32_t
+turned(Walk *w, uint32_t vector)
+{
+    Inst in = jot_code_pure(C_MIX, w->code->inst.v[vector].dtype, w->lanes);
+    for (int lane = 0; lane < w->lanes; lane++)
+        in.c.u |= (uint64_t)(w->lanes - 1 - lane) << 4 * lane;
+    return w->code->inst.v[vector].lanes ? jot_code_add(&w->b, in, &vector, 1, NULL) : vector;
+}
+
+/* Each lane lies one before the last: the vector that they are the other way round. False: not
+ * so. */
+static bool
+is_turned(Walk *w, const Access *a, int dtype, Access *vector)
+{
+    IxPool *ix = w->k->ix;
+    bool inside = false;
+    Ix twice;
+    if (w->lanes < 2 || w->lanes > 16 || w->s->group || jot_dtype_nbytes((jot_DType)dtype) < 4 ||
+        jot_ix_coef(ix, a->addr, WALK_LANE, &inside) != -1 || inside)
+        return false;
+    for (int i = 0; i < a->nconds; i++)
+        if (jot_ix_axes(ix, a->cond[i]) >> WALK_LANE & 1)
+            return false;
+    *vector = *a;
+    twice = jot_ix_scale(ix, jot_ix_axis(ix, WALK_LANE), 2);
+    vector->addr = jot_ix_add(ix, a->addr, jot_ix_sub(ix, twice, jot_ix_const(ix, w->lanes - 1)));
+    return true;
+}
+
 JOT_FN uint32_t
 jot_walk_vector(Walk *w, uint32_t buf, Ix addr, int dtype)
 {
@@ -279,10 +309,13 @@ load(Walk *w, const Access *a, int dtype, jot_Scalar outside)
 {
     int step = lane_step(w, a);
     uint32_t scalar[256], mixed;
+    Access other;
     if (a->never)
         return jot_walk_const(w, dtype, outside);
     if (step >= 0)
         return load_once(w, a, dtype, outside, step);
+    if (is_turned(w, a, dtype, &other))
+        return turned(w, load_once(w, &other, dtype, outside, 1));
     mixed = load_mixed(w, a, dtype);
     if (!mixed)
         mixed = load_every_second(w, a, dtype);
@@ -374,6 +407,13 @@ jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
     int step = lane_step(w, &a), lanes = w->lanes;
     bool inside = open_guards(w);
     bool each = lanes && (step < 0 || (acc && step == 0));
+    Access other;
+    if (each && step < 0 && !acc && is_turned(w, &a, w->code->inst.v[value].dtype, &other)) {
+        value = turned(w, value);
+        a = other;
+        step = 1;
+        each = false;
+    }
     if (!each && step == 0 && w->code->inst.v[value].lanes)
         value = jot_walk_lane_of(w, value, lanes - 1);
     if (!each && acc && w->s->group)

@@ -172,6 +172,8 @@ read_kept(Walk *w, uint32_t stage, int second)
     uint64_t free = jot_stage_free(w->s, st);
     uint32_t lane[256], inst;
     int along = -1;
+    if (jot_stage_is_run(w->s, st))
+        return jot_walk_kept(w, stage, 0);
     if (jot_stage_lanes(w->s, st, &along) && free >> along & 1)
         return jot_walk_register(w, stage, second);
     along = -1;

@@ -148,6 +148,7 @@ JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value);
 JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
 /* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
 JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
+JOT_FN void jot_walk_run(Walk *w, const Stage *st, uint32_t stage); /* ccode/lower/running.c */
 /* ccode/lower/arg_reduce.c: reductions with two accumulators. out: of a and b the more extreme;
  * in_order: b comes after a. */
 JOT_FN void jot_walk_arg_reduce(Walk *w, const Value *v, bool in_order, const uint32_t *a,

@@ -13,6 +13,11 @@ JOT_FN bool jot_kernel_arg_reduce(Kernel *k);
  * likewise. */
 JOT_FN bool jot_kernel_one_hot(Kernel *k);
 
+/* Reductions of the terms up to each point of an axis become running ones along it
+ * (ccode/rewrite/running.c). These axes; 0: there are none, or they cannot all, and the kernel can
+ * no longer be used. */
+JOT_FN uint64_t jot_kernel_running(Kernel *k);
+
 /* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
 JOT_FN bool jot_kernel_narrow(Kernel *k);
 

@@ -289,7 +289,9 @@ make_add_stage(Maker *m, bool store, uint32_t what)
             st.nat--;
         if (!in_registers(&st, kept) && !stored_place(m, what, &st.acc))
             st.acc.kind = PLACE_MEM; /* where: place_results says */
-    }
+    } else if (jot_stage_is_run(s, &st))
+        for (st.nat = 0; st.nat < st.n && !jot_stage_runs(s, &st, st.loop[st.nat].axis);)
+            st.nat++;
     jot_stage_add(s, &st);
 }
 
@@ -323,7 +325,7 @@ place_results(Maker *m)
         for (uint32_t j = 0; j < i; j++)
             alive[j] = alive[j] < share ? alive[j] : share;
         alive[i] = STAGE_LOOPS;
-        reach[i] = st->nat;
+        reach[i] = jot_stage_seen(s, st);
         for (int j = 0; j < n; j++)
             if (alive[in[j]] < reach[in[j]])
                 reach[in[j]] = alive[in[j]];
@@ -333,7 +335,7 @@ place_results(Maker *m)
         if (st->acc.kind == PLACE_MEM && !st->acc.buf)
             st->acc = scratch_place(m, st->what, held_axes(s, st, reach[i]));
         else if (!st->store && st->acc.kind != PLACE_MEM &&
-                 (reach[i] < st->nat || is_line(m, st->what)) &&
+                 (reach[i] < jot_stage_seen(s, st) || is_line(m, st->what)) &&
                  (!m->lists || !m->lists->chosen || !jot_sched_kept_place(s, i, &st->res)))
             st->res = scratch_place(m, st->what, held_axes(s, st, reach[i]));
     }
@@ -359,8 +361,9 @@ make_level(Maker *m, const bool *used, int level, int nest, int class)
             m->nest[i] == nest && class_of(m, false, i) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 1; i < k->values.n; i++)
-        if (m->kept[i] == level + 1 && m->nest[i] == nest &&
-            transpose_of(m, i, level, class_of(m, false, i)) == class)
+        if ((m->kept[i] == level + 1 ||
+             (used[i] && k->values.v[i].op == VAL_RUN && m->level[i] == level)) &&
+            m->nest[i] == nest && transpose_of(m, i, level, class_of(m, false, i)) == class)
             make_add_stage(m, false, i);
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (m->level[k->stores.v[i].value] == level &&

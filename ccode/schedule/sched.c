@@ -100,6 +100,24 @@ jot_stage_second(const Sched *s, const Stage *st)
     return jot_stage_is_reduce(s, st) && s->k->values.v[st->what].narg == 2;
 }
 
+JOT_FN bool
+jot_stage_is_run(const Sched *s, const Stage *st)
+{
+    return !st->store && s->k->values.v[st->what].op == VAL_RUN;
+}
+
+JOT_FN bool
+jot_stage_runs(const Sched *s, const Stage *st, int axis)
+{
+    return jot_stage_is_run(s, st) && (s->k->values.v[st->what].axes >> axis & 1);
+}
+
+JOT_FN int
+jot_stage_seen(const Sched *s, const Stage *st)
+{
+    return jot_stage_is_run(s, st) ? st->n : st->nat;
+}
+
 JOT_FN Place
 jot_place_second(const Place *p)
 {
@@ -227,8 +245,9 @@ JOT_FN bool
 jot_stage_fills(const Sched *s, const Stage *st)
 {
     Guarded g;
-    return !st->store && !jot_stage_is_reduce(s, st) && st->nat < st->n &&
-        st->res.kind == PLACE_MEM && s->lanes == 1 && jot_value_guarded(s->k, st->what, &g);
+    return !st->store && !jot_stage_is_reduce(s, st) && !jot_stage_is_run(s, st) &&
+        st->nat < st->n && st->res.kind == PLACE_MEM && s->lanes == 1 &&
+        jot_value_guarded(s->k, st->what, &g);
 }
 
 static int
@@ -365,7 +384,7 @@ jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
     while (last > st->nat && st->loop[last].kind == LOOP_UNROLL)
         last--;
     if (last < st->nat || st->loop[last].kind != LOOP_LANES || st->acc.kind == PLACE_MEM ||
-        !jot_stage_is_reduce(s, st))
+        !(jot_stage_is_reduce(s, st) || jot_stage_is_run(s, st)))
         return 0;
     *axis = st->loop[last].axis;
     width = jot_axis_ext(s, *axis);
@@ -393,7 +412,7 @@ share_most(const Sched *s, uint32_t stage, const int *open)
     uint32_t in[PRODUCERS];
     int n = jot_producers(s, stage, in, PRODUCERS), most = STAGE_LOOPS;
     for (int i = 0; i < n; i++) {
-        int at = s->stages.v[in[i]].nat;
+        int at = jot_stage_seen(s, &s->stages.v[in[i]]);
         bool closed = in[i] < stage && open[in[i]] <= at;
         if (!closed && at < most)
             most = at;

@@ -10,6 +10,14 @@
 JOT_FN bool jot_sched_no(Sched *s, const char *why); /* false: there is none, for this reason */
 JOT_FN bool jot_stage_is_reduce(const Sched *s, const Stage *st);
 JOT_FN bool jot_stage_second(const Sched *s, const Stage *st); /* ... with two accumulators */
+JOT_FN bool jot_stage_is_run(const Sched *s, const Stage *st); /* a running reduction */
+JOT_FN bool jot_stage_runs(const Sched *s, const Stage *st, int axis); /* ... along the axis */
+/* Loops that who reads the stage's registers has in common with it. */
+JOT_FN int jot_stage_seen(const Sched *s, const Stage *st);
+/* The schedule of a kernel with reductions that run along an axis, which is rewritten to have such
+ * (ccode/schedule/running.c). lanes: of vectors, 1: none. False: it has none, or there is no
+ * schedule; *s is closed and k what it was. */
+JOT_FN bool jot_running_sched(Sched *s, Kernel *k, const Target *target, int lanes, bool device);
 JOT_FN Place jot_place_second(const Place *p); /* of the second one */
 JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */
 JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */

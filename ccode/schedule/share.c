@@ -108,7 +108,8 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
         if (v->op == VAL_REDUCE) {
             passes = share_pass(level[i]);
             axes = v->free | v->axes;
-        }
+        } else if (v->op == VAL_RUN)
+            passes = share_pass(level[i] + 1);
         if (jot_reads_line(k, v))
             s->of[k->args.v[v->arg]].line = true;
         else if (v->op == VAL_AT)
@@ -190,7 +191,8 @@ jot_sched_kept_place(Sched *s, uint32_t kept, Place *p)
     const Stage *from = &s->stages.v[kept];
     const Value *v = &k->values.v[from->what];
 
-    if (from->store || v->op == VAL_REDUCE || (v->dtype != JOT_F32 && v->dtype != JOT_F64) ||
+    if (from->store || v->op == VAL_REDUCE || v->op == VAL_RUN ||
+        (v->dtype != JOT_F32 && v->dtype != JOT_F64) ||
         share_any_at(k))
         return false;
     for (uint32_t i = kept + 1; i < s->stages.n && i < SCHED_STAGES; i++) {

@@ -158,6 +158,22 @@ make_chain(Ask *a)
                : jot_chain_sched(a->s, a->k, &a->target, ask_sum_lanes(a));
 }
 
+/* Lanes of the widest that is computed. */
+static bool
+make_running(Ask *a)
+{
+    int dtype = JOT_F32;
+
+    for (uint32_t i = 1; i < a->k->values.n; i++) {
+        const Value *v = &a->k->values.v[i];
+
+        if (v->op != VAL_INDEX && jot_dtype_nbytes((jot_DType)v->dtype) == 8)
+            dtype = JOT_F64;
+    }
+    return jot_running_sched(a->s, a->k, &a->target, a->facts & FACT_HOST ? ask_lanes(a, dtype) : 1,
+                             a->facts & FACT_DEVICE);
+}
+
 static bool
 make_random(Ask *a)
 {
@@ -211,6 +227,7 @@ typedef struct {
 
 static const Strategy strategies[] = {
     { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own, NULL },
+    { "running reductions", FACT_PLAIN, PASS_LAID_OUT, 0, 0, make_running, NULL },
     { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_epilogue, NULL },
     { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,

@@ -153,7 +153,8 @@ lanes_ok(const Sched *s, const Stage *st)
 static bool
 again(const Sched *s, const Stage *st)
 {
-    return !st->store && !jot_stage_is_reduce(s, st) && st->res.kind == PLACE_MEM;
+    return !st->store && !jot_stage_is_reduce(s, st) && !jot_stage_is_run(s, st) &&
+        st->res.kind == PLACE_MEM;
 }
 
 /* Lanes of which each item of the group has one step: registers inside are the item's. */
@@ -235,13 +236,16 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
     uint64_t kept = jot_stage_free(s, st);
     bool outside = false;
+    if (jot_stage_is_run(s, st))
+        kept &= ~s->k->values.v[st->what].axes;
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
         if (kept >> l->axis & 1) {
             if (i >= st->nat && l->kind != LOOP_UNROLL && l->kind != LOOP_MATRIX &&
                 l->kind != LOOP_VECTOR && l->kind != LOOP_PRIVATE && l->kind != LOOP_LANES &&
                 !(l->kind == LOOP_TEAM && own_lanes(s, st)) && st->acc.kind != PLACE_MEM &&
-                (st->res.kind == PLACE_NONE || jot_stage_is_reduce(s, st)))
+                (st->res.kind == PLACE_NONE || jot_stage_is_reduce(s, st) ||
+                 jot_stage_is_run(s, st)))
                 return jot_refuse(why,
                                 "a value is kept in registers over a loop that is not unrolled", n);
         } else if (i < st->nat && !jot_loop_parts(s, st, i))
@@ -252,6 +256,30 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
     if (outside && jot_stage_is_reduce(s, st) && st->acc.kind == PLACE_NONE)
         return jot_refuse(why, "reduce loops stand outside a place without memory to keep sums in",
                           n);
+    return true;
+}
+
+/* A running reduction goes along its axis in order, within where its registers are: step by step,
+ * or in vectors of which only the last may have fewer lanes. */
+static bool
+run_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
+{
+    int loops = 0;
+    if (!jot_stage_is_run(s, st))
+        return true;
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        bool vector = l->kind == LOOP_VECTOR && i == st->n - 1 && loops == 1 &&
+                      st->loop[i - 1].axis == l->axis && st->loop[i - 1].step == s->lanes;
+        if (!jot_stage_runs(s, st, l->axis))
+            continue;
+        if (i < st->nat || (l->kind != LOOP_SERIAL && !vector))
+            return jot_refuse(why, "a running reduction does not go along its axis in order", n);
+        loops++;
+    }
+    if (st->acc.kind != PLACE_NONE || st->combine || st->part ||
+        jot_sched_axes(s, s->k->values.v[st->what].axes) != s->k->values.v[st->what].axes)
+        return jot_refuse(why, "a running reduction is in pieces, or its axis a part of one", n);
     return true;
 }
 
@@ -275,6 +303,8 @@ static bool
 copies_reached(const Sched *s, const Stage *p, const Stage *st)
 {
     int64_t left[SCHED_AXES] = {0}, copies[SCHED_AXES] = {0};
+    if (jot_stage_is_run(s, p)) /* its loops are all shared */
+        return true;
     for (int i = p->nat; i < p->n; i++)
         if (p->loop[i].kind != LOOP_LANES && jot_stage_free(s, p) >> p->loop[i].axis & 1)
             copies[p->loop[i].axis] = p->loop[i].step;
@@ -305,7 +335,8 @@ reach_ok(const Sched *s, uint32_t n, const int *alive, Text *why)
             (!place || s->k->bufs.v[place->buf].role == BUF_SCRATCH))
             return jot_refuse(why,
                               "a value from an earlier phase is not in memory that calls share", n);
-        if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE && alive[in[i]] < p->nat)
+        if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE &&
+            alive[in[i]] < jot_stage_seen(s, p))
             return jot_refuse(why, "a stage stands outside of where what it reads is kept", n);
         if (p->acc.kind != PLACE_MEM && p->res.kind == PLACE_NONE
             && !copies_reached(s, p, &s->stages.v[n]))
@@ -360,7 +391,8 @@ complete_ok(const Sched *s, Text *why)
         ok = found || jot_refuse(why, "a store has no stage", i);
     }
     for (uint32_t i = k->values.n; ok && i-- > 1;)
-        if (used[i] && k->values.v[i].op == VAL_REDUCE && jot_stage_of(s, i) < 0)
+        if (used[i] && (k->values.v[i].op == VAL_REDUCE || k->values.v[i].op == VAL_RUN) &&
+            jot_stage_of(s, i) < 0)
             ok = jot_refuse(why, "a reduction has no stage", i);
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return ok;
@@ -381,7 +413,7 @@ jot_sched_verify(const Sched *s, Text *why)
             return jot_refuse(why,
                             "a stage asks for the next step of what is no loop around its rows", i);
         if (!part_ok(s, st, i, why) || !loops_ok(s, st, i, why) || !fused_ok(s, st, i, why) ||
-            !registers_ok(s, st, i, why) || !shared_ok(s, st, i, why))
+            !registers_ok(s, st, i, why) || !run_ok(s, st, i, why) || !shared_ok(s, st, i, why))
             return false;
     }
     return complete_ok(s, why) && sharing_ok(s, why) && jot_verify_back(s, why) &&

@@ -72,7 +72,7 @@ static bool
 value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
 {
     const Value *v = &k->values.v[n];
-    if (v->op == VAL_POISON || v->op > VAL_DOT)
+    if (v->op == VAL_POISON || v->op > VAL_RUN)
         return jot_refuse(why, "a value is poison", n);
     if (depth[n] > VALUE_DEPTH)
         return jot_refuse(why, "a value is nested too deeply", n);
@@ -92,7 +92,9 @@ value_ok(const Kernel *k, uint32_t n, const uint16_t *depth, Text *why)
         (v->ncond || v->scaled || (v->ew != EW_MAX && v->ew != EW_MIN) ||
          (v->tie != EW_MAX && v->tie != EW_MIN)))
         return jot_refuse(why, "a reduction of two that is no extreme, or has conditions", n);
-    if (v->op == VAL_REDUCE && k->axes.n < 64 && v->axes >> k->axes.n)
+    if (v->op == VAL_RUN && (!v->axes || (v->axes & (v->axes - 1))))
+        return jot_refuse(why, "a running reduction that is not along one axis", n);
+    if ((v->op == VAL_REDUCE || v->op == VAL_RUN) && k->axes.n < 64 && v->axes >> k->axes.n)
         return jot_refuse(why, "a reduction is over an axis that does not exist", n);
     return true;
 }

@@ -1,0 +1,133 @@
+/* fuse/runs.c - reductions of the terms up to each point of an axis, which a kernel makes by going
+ * on from point to point (ccode/ir/running.c).
+ *
+ *     i, k = positions         c = k <= i ? x : 0         sum over k of c      runs along i
+ *
+ * Such a loop has room for element-wise work and for others that run as it does. Sums of all of a
+ * row, and what runs from the other end, walk the row again, and what reads the results of another
+ * at its terms waits for them: these are kernels of their own.
+ *
+ * Read before: fuse/work.h, fuse/legal.c. After: fuse/label.c, fuse/nest.c. */
+#include "fuse/work.h"
+
+enum { RUNS_DEEP = 16 };
+
+/* What stands below maps: at position *pos, each of its dimensions along axis[] of the space. */
+static bool
+runs_below(const Fuser *f, uint32_t *pos, int *axis)
+{
+    for (int deep = 0; deep < RUNS_DEEP; deep++) {
+        const Node *n = f->node[*pos];
+        int to[JOT_MAX_RANK];
+
+        if (f->bits[*pos] & FN_LEAF)
+            return false;
+        if (n->kind == NODE_EW && n->op == EW_CAST) {
+            *pos = f->in[f->in0[*pos]];
+            continue;
+        }
+        if (n->kind != NODE_REINDEX)
+            return true;
+        if (n->ncond || n->ninputs != 1)
+            return false;
+        for (int d = 0; d < n->nindex; d++) {
+            int a;
+
+            to[d] = jot_ix_is_axis(&f->ctx->ix, n->index[d], &a) && a < n->rank ? axis[a] : -1;
+        }
+        memcpy(axis, to, (size_t)n->nindex * sizeof *to);
+        *pos = f->in[f->in0[*pos]];
+    }
+    return false;
+}
+
+/* The axis of the space that an operand of the comparison is the position along; -1: of none. */
+static int
+runs_position(const Fuser *f, uint32_t cond, int operand, const int *axis)
+{
+    uint32_t pos = f->in[f->in0[cond] + (uint32_t)operand];
+    int at[JOT_MAX_RANK];
+
+    memcpy(at, axis, sizeof at);
+    return runs_below(f, &pos, at) && f->node[pos]->kind == NODE_IOTA ? at[f->node[pos]->op] : -1;
+}
+
+/* The only axis that the reduction is over; -1. */
+static int
+runs_over(const Fuser *f, const Node *n, const Node *in)
+{
+    int over = -1, axis;
+
+    for (int a = 0; a < in->rank; a++) {
+        bool kept = in->ext[a] == 1;
+
+        for (int d = 0; d < n->nindex; d++)
+            kept = kept || (jot_ix_is_axis(&f->ctx->ix, n->index[d], &axis) && axis == a);
+        if (!kept && over >= 0)
+            return -1;
+        over = kept ? over : a;
+    }
+    return over;
+}
+
+/* A map that leaves out what does not count: one condition, on this axis and another. */
+static uint16_t
+runs_map(const Fuser *f, const Node *map, int over)
+{
+    const IxPool *p = &f->ctx->ix;
+    const IxRec *rec = map->ncond == 1 ? &p->recs.v[map->cond[0]] : NULL;
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c;
+    int a, b;
+
+    if (!rec || rec->op != IX_GE0)
+        return FV_WHOLE;
+    t = jot_ix_linear(p, rec->a, &c, &n, &tmp);
+    if (n != 2 || (c != 0 && c != -1) || t[0].k + t[1].k != 0 || (t[0].k != 1 && t[0].k != -1)
+        || !jot_ix_is_axis(p, t[0].atom, &a) || !jot_ix_is_axis(p, t[1].atom, &b)
+        || (a != over && b != over) || a >= map->rank || b >= map->rank
+        || map->ext[a] != map->ext[b])
+        return FV_WHOLE;
+    return t[a == over ? 0 : 1].k < 0 ? FV_RUNS : FV_RUNS_BACK;
+}
+
+JOT_FN uint16_t
+jot_fuse_runs(const Fuser *f, uint32_t pos)
+{
+    const Node *n = f->node[pos], *in, *cond;
+    uint32_t choice = f->in[f->in0[pos]], at;
+    int axis[JOT_MAX_RANK], over, a, b;
+
+    in = f->node[choice];
+    if (n->ncond || n->ninputs != 1 || f->bits[choice] & FN_LEAF
+        || (over = runs_over(f, n, in)) < 0)
+        return FV_WHOLE;
+    if (in->kind == NODE_REINDEX)
+        return runs_map(f, in, over);
+    if (in->kind != NODE_EW || in->op != EW_SELECT)
+        return FV_WHOLE;
+    for (int d = 0; d < JOT_MAX_RANK; d++)
+        axis[d] = d;
+    at = f->in[f->in0[choice]];
+    if (!runs_below(f, &at, axis))
+        return FV_WHOLE;
+    cond = f->node[at];
+    if (cond->kind != NODE_EW
+        || (cond->op != EW_LE && cond->op != EW_LT && cond->op != EW_GE && cond->op != EW_GT))
+        return FV_WHOLE;
+    a = runs_position(f, at, 0, axis);
+    b = runs_position(f, at, 1, axis);
+    if (a < 0 || b < 0 || a == b || (a != over && b != over) || in->ext[a] != in->ext[b])
+        return FV_WHOLE;
+    return (a == over) == (cond->op == EW_LE || cond->op == EW_LT) ? FV_RUNS : FV_RUNS_BACK;
+}
+
+JOT_FN bool
+jot_fuse_runs_ok(unsigned flags, FuseWhy *why)
+{
+    flags &= FV_RUNS | FV_RUNS_BACK | FV_WHOLE;
+    *why = flags & (flags - 1) ? WHY_RUNS : WHYS;
+    return *why == WHYS;
+}
