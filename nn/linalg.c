@@ -14,8 +14,9 @@
  *
  *     T X = B    dB by a solve with T', dT = -dB X' where T is
  *     inverse    dA = -X' dX X'
- *     cholesky   dA = X' F(L' (dL - X' dX X')) X, made symmetric; X = L^-1, of a block; F: below
- *                the diagonal, half of it. Between blocks the gradient is that of the products
+ *     cholesky   dA = F(D + D') of the triangle that is read, D = X' F(L' (dL - X' dX X')) X; of a
+ *                block, X = L^-1; F: below the diagonal, half of it. Between blocks the gradient is
+ *                that of the products
  *
  * A determinant is made a function of the matrix by its expansion around the numbers it was given:
  * D = A - stop_grad(A) is 0 and has A's derivative, and with Z = X D
@@ -72,7 +73,8 @@ linalg_triangles(jot_Var t, bool unit)
     return jot_ok(low) && linalg_code(low, false, false, unit, out) ? out[1] : nn_poison(t.ctx);
 }
 
-/* l = factor of a and x = l's inverse: a's is x' F(l' (dl - x' dx x')) x, made symmetric. */
+/* l = factor of a and x = l's inverse: d = x' F(l' (dl - x' dx x')) x is due to both triangles, and
+ * all of it goes to the one that is read: above it between blocks may be nothing (linalg_low). */
 static bool
 linalg_factor_grad(void *user, jot_Vars in, jot_Vars out, jot_Vars dout, jot_Var *din)
 {
@@ -81,11 +83,12 @@ linalg_factor_grad(void *user, jot_Vars in, jot_Vars out, jot_Vars dout, jot_Var
     d = linalg_half(jot_matmul(l, jot_sub(dout.v[0], jot_tril(d, 0))));
     d = jot_matmul(jot_matmul(turned, d), x);
     (void)user, (void)in;
-    din[0] = jot_scale(jot_add(d, linalg_turned(d)), 0.5);
+    din[0] = linalg_half(jot_add(d, linalg_turned(d)));
     return jot_ok(din[0]);
 }
 
-/* a (count, n, n), symmetric: its factor and the factor's inverse. NaN once a pivot is not > 0. */
+/* The factor of a (count, n, n), whose lower triangle is read, and the factor's inverse. NaN once a
+ * pivot is not > 0. */
 static bool
 linalg_factor(jot_Var a, jot_Var out[2])
 {

@@ -182,6 +182,29 @@ check_derivatives(Op op, int n, bool second)
     jot_close(c);
 }
 
+/* Blocks that the halves of a product cut through: a factor is homogeneous, of degree 1/2, so that
+ * the gradient of what is linear in it gives half of that when multiplied by the matrix. */
+static void
+check_cut_blocks(int64_t n)
+{
+    jot_Ctx *c = open_on(NULL);
+    jot_Var i = jot_iota(c, JOT_F64, JOT_SHAPE(n, n), 0), j = jot_swap(i, 0, 1), g, y;
+    jot_Var a = jot_scale(jot_sin(jot_mul(i, j)), 0.5 / sqrt((double)n));
+    jot_Var w = jot_cos(jot_sub(i, jot_scale(j, 3)));
+    double half, is;
+
+    a = jot_add(jot_unsqueeze(a, 0), jot_scale(jot_eye(c, JOT_F64, n, n), 2));
+    y = jot_sum(jot_mul(jot_cholesky(a), w), JOT_ALL_DIMS);
+    jot_grad(y, JOT_VARS(a), &g);
+    g = jot_sum(jot_mul(g, a), JOT_ALL_DIMS);
+    jot_run(c, JOT_VARS(y, g));
+    half = jot_item(y) / 2;
+    is = jot_item(g);
+    CHECK(fabs(is - half) <= 1e-9 * (1 + fabs(half)), "factor of %lld: %.12g, not %.12g: %s",
+          (long long)n, is, half, jot_message(c));
+    jot_close(c);
+}
+
 /* ---- the rest ---- */
 
 /* A matrix that is not positive definite, a singular one: no error, and others are as they were. */
@@ -275,6 +298,7 @@ main(void)
     check_derivatives(SYSTEM, 66, false);
     check_derivatives(TRIANGLE, 66, false);
     check_derivatives(ONE, 66, false);
+    check_cut_blocks(1600);
     check_kernels();
     check_refused();
     return DONE();
