@@ -20,7 +20,8 @@
 /* Columns of a panel, at least and at most: as many as leave enough panels to share; lanes that a
  * mix knows. */
 enum { RUNNING_PANEL = 256, RUNNING_WIDE = 1024, RUNNING_SHARED = 16, RUNNING_LANES = 16 };
-enum { RUNNING_GROUP = 128 };                     /* items of a device's work-group */
+enum { RUNNING_GROUP = 128, RUNNING_SUMS = 4 };   /* items of a device's work-group; vectors in
+                                                     which all of a row is reduced */
 
 /* The axis along which the access' neighbours lie, either way, or in no simple way, which vectors
  * read lane by lane; -1: none. */
@@ -77,6 +78,28 @@ running_vectors(const Kernel *k)
     return ok;
 }
 
+/* The innermost axis that whole rows are reduced over, and that nothing is stored along: these
+ * reductions are made in lanes; -1: there is none. */
+static int
+running_whole(const Kernel *k, uint64_t along, int n, const int *order)
+{
+    bool *used = jot_kernel_used_new(k);
+    uint64_t over = 0;
+    int found = -1;
+
+    for (uint32_t i = 1; used && i < k->values.n; i++)
+        over |= used[i] && k->values.v[i].op == VAL_REDUCE ? k->values.v[i].axes : 0;
+    over &= ~along;
+    for (uint32_t i = 1; used && i < k->values.n; i++)
+        over &= used[i] && k->values.v[i].op == VAL_RUN ? ~k->values.v[i].free : ~(uint64_t)0;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        over &= ~k->stores.v[i].free;
+    for (int i = 0; i < n; i++)
+        found = over >> order[i] & 1 ? order[i] : found;
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return found;
+}
+
 static int64_t
 running_panel(const Kernel *k, uint64_t along, int fast)
 {
@@ -95,10 +118,12 @@ running_loops(const Kernel *k, uint64_t along, int lanes, bool device, LoopList 
     int order[KERNEL_AXES], n = jot_build_order_outer(k, order), fast = running_fastest(k, along);
     bool panel = !device && lanes > 1 && fast >= 0 && !(along >> fast & 1);
     bool vectors = lanes > 1 && fast >= 0 && !panel && running_vectors(k);
+    int whole = device || lanes == 1 || panel ? -1 : running_whole(k, along, n, order);
 
     for (int i = 0; i < n; i++)
         if (!(along >> order[i] & 1) && !(panel && order[i] == fast))
-            jot_loops_add(list, order[i], 1, device ? LOOP_GRID : LOOP_SERIAL);
+            jot_loops_add(list, order[i], order[i] == whole ? RUNNING_SUMS * lanes : 1,
+                          device ? LOOP_GRID : LOOP_SERIAL);
     if (panel && running_panel(k, along, fast) < k->axes.v[fast].ext)
         jot_loops_add(list, fast, running_panel(k, along, fast), LOOP_SERIAL);
     for (int a = 0; a < (int)k->axes.n; a++) {
@@ -108,8 +133,8 @@ running_loops(const Kernel *k, uint64_t along, int lanes, bool device, LoopList 
         if (vectors)
             jot_loops_add(list, a, 1, LOOP_VECTOR);
     }
-    if (panel)
-        jot_loops_add(list, fast, 1, LOOP_LANES);
+    if (panel || whole >= 0)
+        jot_loops_add(list, panel ? fast : whole, 1, LOOP_LANES);
     return vectors;
 }
 
