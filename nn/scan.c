@@ -72,10 +72,13 @@ scan_terms(const Scan *s, jot_Var x)
     jot_Var to = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 0);
     jot_Var from = jot_iota(x.ctx, JOT_I32, JOT_SHAPE(n, n, 1), 1);
     jot_Var near = s->reverse ? to : from, far = s->reverse ? from : to;
-    jot_Var count = s->exclusive ? jot_lt(near, far) : jot_le(near, far);
     x = scan_wide(s, x);
-    return scan_reduce(s, jot_where(count, jot_reindex(x, shape, index),
-                                    nn_number(x, s->identity)), 3);
+    jot_Var terms = jot_reindex(x, shape, index), none = nn_number(x, s->identity);
+    if (s->apart) /* said the other way round, which nothing takes for what runs */
+        return scan_reduce(s, jot_where(s->exclusive ? jot_ge(near, far) : jot_gt(near, far), none,
+                                        terms), 3);
+    return scan_reduce(s, jot_where(s->exclusive ? jot_lt(near, far) : jot_le(near, far), terms,
+                                    none), 3);
 }
 
 /* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a

@@ -327,6 +327,84 @@ test_odd_numbers(void)
     jot_close(c);
 }
 
+/* The first of equals, whichever way the axis is walked: a running extreme has many. */
+static void
+test_places(const char *backend)
+{
+    jot_Config config = {.backend = backend, .cache_dir = ""};
+    jot_Ctx *c = jot_open(&config);
+    float x[5 * 37];
+    for (int k = 0; k < 5 * 37; k++)
+        x[k] = (float)((k * 7 + k / 3) % 5) - 2;
+    for (unsigned k = 0; k < 32; k++) {
+        jot_ReduceOp op = (jot_ReduceOp)(k / 4 % 4);
+        int dim = (int)(k / 16), n = dim ? 37 : 5, step = dim ? 1 : 37, rows = dim ? 5 : 37;
+        jot_Var y = jot_scan(op, jot_array(c, JOT_F32, JOT_SHAPE(5, 37), x), dim, k % 4);
+        jot_Var at = jot_argmax(y, JOT_DIMS(dim));
+        static double v[5 * 37];
+        static int64_t got[37];
+        CHECK(jot_copy(at, got, (size_t)rows * sizeof *got) &&
+              jot_copy(jot_cast(y, JOT_F64), v, sizeof v), "%s", jot_message(c));
+        for (int r = 0; r < rows; r++) {
+            const double *row = v + (dim ? 37 * r : r);
+            int first = 0;
+            for (int i = 1; i < n; i++)
+                first = row[step * i] > row[step * first] ? i : first;
+            CHECK(got[r] == first, "op %d, how %u, dimension %d, row %d: at %d, not %d", (int)op,
+                  k % 4, dim, r, (int)got[r], first);
+        }
+    }
+    jot_close(c);
+}
+
+/* Rows that are reduced whole in the kernel are so in lanes; where all pairs of points are walked
+ * all the same, nothing runs. */
+static void
+test_beside(void)
+{
+    int64_t ext[4] = {3, 64, 64, 64};
+    Target target;
+    jot_target_default(&target);
+    for (int pairs = 0; pairs < 2; pairs++) {
+        IrCase c;
+        Sched s = {0};
+        Ix idx[2], holds = relation(0);
+        jot_Scalar zero = {.f = 0};
+        uint32_t x, y, v, top, run, both;
+        ir_start(&c);
+        ir_axes(&c, "rikj", ext);
+        x = ir_buf(&c, "x", JOT_F32, BUF_INPUT, 2, 3, 64, 0, 0);
+        y = ir_buf(&c, "y", JOT_F32, BUF_OUTPUT, 2, 3, 64, 0, 0);
+        idx[0] = AX(0), idx[1] = AX(2);
+        v = jot_v_load(&c.k, x, idx, 1, &holds, zero);
+        run = jot_v_reduce(&c.k, EW_ADD, BIT(2), v, 0, NULL, 1.0);
+        top = jot_v_reduce(&c.k, EW_MAX, BIT(3), ir_load(&c, x, AX(0), AX(3), 0, 0), 0, NULL, 1.0);
+        both = ir_ew(&c, EW_SUB, v, ir_load(&c, x, AX(0), AX(1), 0, 0));
+        both = jot_v_reduce(&c.k, EW_MAX, BIT(2), both, 0, NULL, 1.0);
+        ir_store(&c, y, AX(0), AX(1), 0, 0, ir_ew(&c, EW_SUB, run, pairs ? both : top));
+        for (int r = 0; r < 3; r++) {
+            double all = 0, most = -INFINITY, part;
+            for (int k = 0; k < 64; k++)
+                most = fmax(most, c.data[x][r * 64 + k]);
+            for (int i = 0; i < 64; i++) {
+                all += c.data[x][r * 64 + i];
+                part = -INFINITY;
+                for (int k = 0; k < 64; k++)
+                    part = fmax(part, (k <= i ? c.data[x][r * 64 + k] : 0) -
+                                c.data[x][r * 64 + i]);
+                c.data[y][r * 64 + i] = all - (pairs ? part : most);
+            }
+        }
+        CHECK(jot_running_sched(&s, &c.k, &target, 16, false) == !pairs, "pairs %d", pairs);
+        if (!pairs) {
+            CHECK(printed(&s, "| j:64 j:1l"), "a row is not reduced in lanes");
+            ir_check(&c, &s, "gnu", GCC_NATIVE, "beside whole rows");
+            jot_sched_close(&s);
+        }
+        ir_end(&c);
+    }
+}
+
 /* Element-wise work before and behind, and a sum of it: no other kernel, no other array. */
 static void
 test_kernels(void)
@@ -355,6 +433,7 @@ main(void)
     test_others();
     test_own();
     test_refused();
+    test_beside();
     ir_close();
     test_drawn(NULL, NULL, 0, 1);
     test_drawn(NULL, "paper", 0, 2);
@@ -366,6 +445,8 @@ main(void)
     test_guarded(ENDS);
     test_guarded(BEGINS);
     test_odd_numbers();
+    test_places(NULL);
+    test_places("interp");
     test_kernels();
     return DONE();
 }

@@ -96,10 +96,26 @@ running_places(const Kernel *k)
     return false;
 }
 
+/* Something walks all pairs of points of the two axes all the same: so nothing is saved. */
+static bool
+running_pairs(const Kernel *k, const uint64_t *over)
+{
+    bool *used = jot_kernel_used_new(k), found = !used;
+
+    for (uint32_t i = 1; used && i < k->values.n; i++) {
+        uint64_t axes = used[i] ? jot_value_axes(&k->values.v[i]) : 0;
+
+        for (uint32_t a = 0; a < k->axes.n; a++)
+            found = found || ((axes >> a & 1) && (axes & over[a]));
+    }
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return found;
+}
+
 JOT_FN uint64_t
 jot_kernel_running(Kernel *k)
 {
-    uint64_t along = 0, back = 0;
+    uint64_t along = 0, back = 0, over[KERNEL_AXES] = {0};
     Respace turned;
     uint32_t n;
     Running r;
@@ -112,8 +128,11 @@ jot_kernel_running(Kernel *k)
             || ((along & bit) && r.reverse != (bool)(back & bit)))
             return 0;
         along |= bit;
+        over[r.along] |= (uint64_t)1 << r.over;
         back |= r.reverse ? bit : 0;
     }
+    if (running_pairs(k, over))
+        return 0;
     jot_respace_open(&turned, k);
     for (int a = 0; a < (int)k->axes.n; a++)
         if (back >> a & 1)
@@ -122,5 +141,8 @@ jot_kernel_running(Kernel *k)
                                                      jot_ix_axis(k->ix, a)));
     if (back && !jot_respace_kernel(&turned, k))
         return 0;
+    for (uint32_t i = 1; i < k->values.n; i++) /* equals come from the other end */
+        if (k->values.v[i].op == VAL_REDUCE && (k->values.v[i].axes & back))
+            k->values.v[i].ordered = false;
     return jot_kernel_compact(k) ? along : 0;
 }
