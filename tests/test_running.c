@@ -327,6 +327,34 @@ test_odd_numbers(void)
     jot_close(c);
 }
 
+/* Positions in bytes begin again: they are no order. */
+static void
+test_bytes(void)
+{
+    enum { N = 300 };
+    static const char *const index[] = {"i1"};
+    jot_Config config = {.cache_dir = ""};
+    jot_Ctx *c = jot_open(&config);
+    for (int t = 0; t < 4; t++) {
+        static const jot_DType dtypes[] = {JOT_U8, JOT_I8, JOT_I16, JOT_I32};
+        static double got[N];
+        jot_Var x = jot_param_of(jot_ones(c, JOT_F64, JOT_SHAPE(N)));
+        jot_Var to = jot_iota(c, dtypes[t], JOT_SHAPE(N, N), 0);
+        jot_Var from = jot_iota(c, dtypes[t], JOT_SHAPE(N, N), 1);
+        jot_Var y = jot_where(jot_le(from, to),
+                              jot_reindex(x, JOT_SHAPE(N, N), jot_strs(1, index)),
+                              jot_scalar(c, JOT_F64, 0));
+        CHECK(jot_copy(jot_sum(y, JOT_DIMS(1)), got, sizeof got), "%s", jot_message(c));
+        for (int i = 0; i < N; i++) {
+            int want = 0;
+            for (int k = 0; k < N; k++)
+                want += t == 0 ? (uint8_t)k <= (uint8_t)i : t == 1 ? (int8_t)k <= (int8_t)i : k <= i;
+            CHECK(got[i] == want, "%s, %d: %g, not %d", jot_dtype_name(dtypes[t]), i, got[i], want);
+        }
+    }
+    jot_close(c);
+}
+
 /* The first of equals, whichever way the axis is walked: a running extreme has many. */
 static void
 test_places(const char *backend)
@@ -445,6 +473,7 @@ main(void)
     test_guarded(ENDS);
     test_guarded(BEGINS);
     test_odd_numbers();
+    test_bytes();
     test_places(NULL);
     test_places("interp");
     test_kernels();

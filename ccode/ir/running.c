@@ -37,6 +37,14 @@ running_cond(const Kernel *k, Ix cond, Running *r)
     return k->axes.v[r->along].ext == k->axes.v[r->over].ext;
 }
 
+/* The dtype has room for each position along the axis: a byte counts from 0 again. */
+static bool
+running_room(const Value *index, int64_t ext)
+{
+    return jot_dtype_nbytes((jot_DType)index->dtype) >= 4
+        && (index->dtype != JOT_F32 || ext <= (int64_t)1 << 24);
+}
+
 /* A comparison of two indices. */
 static bool
 running_compared(const Kernel *k, const Value *v, Running *r)
@@ -50,7 +58,8 @@ running_compared(const Kernel *k, const Value *v, Running *r)
         return false;
     a = &k->values.v[k->args.v[v->arg]];
     b = &k->values.v[k->args.v[v->arg + 1]];
-    if (a->op != VAL_INDEX || b->op != VAL_INDEX || !jot_ix_is_axis(k->ix, k->ixs.v[a->at], &x)
+    if (a->op != VAL_INDEX || b->op != VAL_INDEX || !running_room(a, k->axes.v[r->over].ext)
+        || !jot_ix_is_axis(k->ix, k->ixs.v[a->at], &x)
         || !jot_ix_is_axis(k->ix, k->ixs.v[b->at], &y) || x == y || (x != r->over && y != r->over))
         return false;
     r->along = x == r->over ? y : x;

@@ -260,7 +260,7 @@ registers_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 }
 
 /* A running reduction goes along its axis in order, within where its registers are: step by step,
- * or in vectors of which only the last may have fewer lanes. */
+ * or in vectors, of lanes that a mix knows, of which only the last may have fewer. */
 static bool
 run_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 {
@@ -269,7 +269,7 @@ run_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
         return true;
     for (int i = 0; i < st->n; i++) {
         const SLoop *l = &st->loop[i];
-        bool vector = l->kind == LOOP_VECTOR && i == st->n - 1 && loops == 1 &&
+        bool vector = l->kind == LOOP_VECTOR && i == st->n - 1 && loops == 1 && s->lanes <= 16 &&
                       st->loop[i - 1].axis == l->axis && st->loop[i - 1].step == s->lanes;
         if (!jot_stage_runs(s, st, l->axis))
             continue;
