@@ -9,11 +9,13 @@
  * dimensions go in blocks of 256: every step is as parallel as its blocks are many, and the data
  * are read twice. The gradient of a sum is the sum from the other end. That of the others, and the
  * logarithm of a sum, whose terms are no running ones, are of blocks of 16, each of whose results
- * is a reduction of its own terms.
+ * is a reduction of its own terms. So is all that the interpreter runs, which looks for no form and
+ * would walk each pair of elements.
  *
  * Read before: nn/parts.h. After: nn.h. */
 #include "nn.h"
 #include "nn/parts.h"
+#include <string.h>
 
 enum { SCAN_WHOLE = 4096, SCAN_BLOCK = 256, SCAN_APART = 32, SCAN_BLOCK_APART = 16 };
 
@@ -87,10 +89,11 @@ static jot_Var
 scan_run(const Scan *s, jot_Var x, bool within)
 {
     int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
-    int64_t block = s->apart ? SCAN_BLOCK_APART : SCAN_BLOCK;
+    bool few = s->apart || !strcmp(jot_backend(x.ctx), "interp");
+    int64_t block = few ? SCAN_BLOCK_APART : SCAN_BLOCK;
     int64_t blocks = (n + block - 1) / block, all = blocks * block;
     jot_DType dtype = jot_dtype(x);
-    if (n <= (s->apart ? SCAN_APART : SCAN_WHOLE))
+    if (n <= (few ? SCAN_APART : SCAN_WHOLE))
         return jot_reshape(jot_cast(scan_terms(s, jot_reshape(x, JOT_SHAPE(outer, 1, n, inner))),
                                     dtype), JOT_SHAPE(outer, n, inner));
     Scan before = *s;
