@@ -1,7 +1,7 @@
 /* fuse/runs.c - reductions of the terms up to each point of an axis, which a kernel makes by going
  * on from point to point (ccode/ir/running.c).
  *
- *     i, k = positions         c = k <= i ? x : 0         sum over k of c      runs along i
+ *     i, k = positions     c = k <= i ? x : 0, x no other along i     sum over k of c runs along i
  *
  * Such a loop has room for element-wise work and for others that run as it does. Sums of all of a
  * row, and what runs from the other end, walk the row again, and what reads the results of another
@@ -10,7 +10,7 @@
  * Read before: fuse/work.h, fuse/legal.c. After: fuse/label.c, fuse/nest.c. */
 #include "fuse/work.h"
 
-enum { RUNS_DEEP = 16 };
+enum { RUNS_DEEP = 16, RUNS_MOST = 64 /* nodes looked at */ };
 
 /* What stands below maps: at position *pos, each of its dimensions along axis[] of the space. */
 static bool
@@ -70,7 +70,38 @@ runs_over(const Fuser *f, const Node *n, const Node *in)
     return over;
 }
 
-/* A map that leaves out what does not count: one condition, on this axis and another. */
+/* Is the value another one along these of its dimensions? Where it takes long to tell, it is. */
+static bool
+runs_moves(const Fuser *f, uint32_t pos, uint64_t dims, int *left)
+{
+    const Node *n = f->node[pos];
+    uint64_t below = 0;
+
+    for (int d = 0; d < n->rank; d++)
+        dims &= n->ext[d] > 1 ? ~(uint64_t)0 : ~((uint64_t)1 << d);
+    if (!dims || n->kind == NODE_CONST)
+        return false;
+    if (n->kind == NODE_IOTA)
+        return dims >> n->op & 1;
+    if (f->bits[pos] & FN_LEAF || (n->kind != NODE_EW && n->kind != NODE_REINDEX)
+        || --*left < 0)
+        return true;
+    if (n->kind == NODE_REINDEX) {
+        for (int d = 0; d < n->nindex; d++)
+            below |= jot_ix_axes(&f->ctx->ix, n->index[d]) & dims ? (uint64_t)1 << d : 0;
+        for (int k = 0; k < n->ncond; k++)
+            if (jot_ix_axes(&f->ctx->ix, n->cond[k]) & dims)
+                return true;
+        return runs_moves(f, f->in[f->in0[pos]], below, left);
+    }
+    for (int k = 0; k < n->ninputs; k++)
+        if (runs_moves(f, f->in[f->in0[pos] + (uint32_t)k], dims, left))
+            return true;
+    return false;
+}
+
+/* A map that leaves out what does not count: one condition, on this axis and another, along which
+ * what it reads stays. */
 static uint16_t
 runs_map(const Fuser *f, const Node *map, int over)
 {
@@ -90,6 +121,9 @@ runs_map(const Fuser *f, const Node *map, int over)
         || (a != over && b != over) || a >= map->rank || b >= map->rank
         || map->ext[a] != map->ext[b])
         return FV_WHOLE;
+    for (int d = 0; d < map->nindex; d++)
+        if (jot_ix_axes(p, map->index[d]) >> (a == over ? b : a) & 1)
+            return FV_WHOLE;
     return t[a == over ? 0 : 1].k < 0 ? FV_RUNS : FV_RUNS_BACK;
 }
 
@@ -98,7 +132,7 @@ jot_fuse_runs(const Fuser *f, uint32_t pos)
 {
     const Node *n = f->node[pos], *in, *cond;
     uint32_t choice = f->in[f->in0[pos]], at;
-    int axis[JOT_MAX_RANK], over, a, b;
+    int axis[JOT_MAX_RANK], over, a, b, left = RUNS_MOST;
 
     in = f->node[choice];
     if (n->ncond || n->ninputs != 1 || f->bits[choice] & FN_LEAF
@@ -121,6 +155,10 @@ jot_fuse_runs(const Fuser *f, uint32_t pos)
     b = runs_position(f, at, 1, axis);
     if (a < 0 || b < 0 || a == b || (a != over && b != over) || in->ext[a] != in->ext[b])
         return FV_WHOLE;
+    for (int k = 1; k <= 2; k++)
+        if (runs_moves(f, f->in[f->in0[choice] + (uint32_t)k],
+                       (uint64_t)1 << (a == over ? b : a), &left))
+            return FV_WHOLE;
     return (a == over) == (cond->op == EW_LE || cond->op == EW_LT) ? FV_RUNS : FV_RUNS_BACK;
 }
 
