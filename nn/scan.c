@@ -83,13 +83,19 @@ scan_terms(const Scan *s, jot_Var x)
                                     none), 3);
 }
 
+static bool
+scan_interpreted(const jot_Ctx *ctx)
+{
+    return !strcmp(jot_backend(ctx), "interp");
+}
+
 /* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a
  * block's terms would make it again. */
 static jot_Var
 scan_run(const Scan *s, jot_Var x, bool within)
 {
     int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
-    bool few = s->apart || !strcmp(jot_backend(x.ctx), "interp");
+    bool few = s->apart || scan_interpreted(x.ctx);
     int64_t block = few ? SCAN_BLOCK_APART : SCAN_BLOCK;
     int64_t blocks = (n + block - 1) / block, all = blocks * block;
     jot_DType dtype = jot_dtype(x);
@@ -146,7 +152,7 @@ scan_along(const Scan *s, jot_Var x, int dim, const char *op)
     if (jot_nelem(x) || (sums && !s->log)) { /* a maximum of nothing is refused */
         jot_Var three = nn_three(y, dim);
         y = scan_run(s, three, false);
-        if (floats && !s->log && s->op != JOT_ADD
+        if (floats && !s->log && s->op != JOT_ADD && !scan_interpreted(x.ctx)
             && !jot_custom_grad(JOT_VARS(y), JOT_VARS(three), scan_grad, (void *)(uintptr_t)how,
                                 &y))
             y = nn_poison(x.ctx);

@@ -114,6 +114,28 @@ check_dtypes(const char *backend)
     jot_close(c);
 }
 
+/* ... within a part whose values are computed again. */
+static void
+check_checkpoint(const char *backend)
+{
+    jot_Ctx *c = open_on(backend);
+
+    for (int op = JOT_ADD; op <= JOT_MIN; op++) {
+        jot_Var x = jot_param_of(jot_offset(jot_scale(jot_uniform(c, JOT_F64, JOT_SHAPE(40, 3)),
+                                                      0.5), 0.5));
+        jot_Var y = jot_scan((jot_ReduceOp)op, jot_offset(jot_scale(x, 0.5), 0.25), 0, 2), again;
+        jot_Var plain, kept, sum = jot_sum(jot_square(y), JOT_ALL_DIMS);
+        bool made = jot_grad(sum, JOT_VARS(x), &plain)
+                 && jot_checkpoint(JOT_VARS(y), JOT_VARS(x), &again)
+                 && jot_grad(jot_sum(jot_square(again), JOT_ALL_DIMS), JOT_VARS(x), &kept);
+        CHECK(made, "%s, op %d: %s", jot_backend(c), op, jot_message(c));
+        CHECK(made && jot_item(jot_reduce(JOT_MAX, jot_abs(jot_sub(plain, kept)), JOT_ALL_DIMS))
+                      < 1e-12, "%s, op %d", jot_backend(c), op);
+        jot_clear(c);
+    }
+    jot_close(c);
+}
+
 /* Truths, and nothing. */
 static void
 check_ends(const char *backend)
@@ -268,6 +290,7 @@ main(void)
             check_values(backends[b], 3, extents[k], 5);
         }
         check_dtypes(backends[b]);
+        check_checkpoint(backends[b]);
         check_ends(backends[b]);
         check_log(backends[b]);
     }
