@@ -311,8 +311,9 @@ JOT_API jot_Var jot_searchsorted(jot_Var sorted, jot_Var x, bool right);
 /* y of x's shape: op over the elements of x along dim up to each one and with it; exclusive: up to
  * it and without it (the first is op's identity); reverse: from each one to the end. op is JOT_ADD,
  * JOT_MUL, JOT_MAX or JOT_MIN, else JOT_EUSE, and the dtype that of jot_reduce. Sums and products
- * of floats and halves are made in f64 and rounded once; those of f64 are made within vectors and,
- * of more than 4,096 elements, within blocks first, so they are not bit for bit the loop's. */
+ * of floats and halves are made in f64 and rounded once (on a device in f32, in blocks of 16);
+ * those of f64 are made within vectors and, of more than 4,096 elements, within blocks first, so
+ * they are not bit for bit the loop's. */
 enum { JOT_SCAN_EXCLUSIVE = 1, JOT_SCAN_REVERSE = 2 };
 JOT_API jot_Var jot_scan(jot_ReduceOp op, jot_Var x, int dim, unsigned how);
 JOT_API jot_Var jot_cumsum(jot_Var x, int dim);

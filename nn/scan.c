@@ -10,7 +10,8 @@
  * are read twice. The gradient of a sum is the sum from the other end. That of the others, and the
  * logarithm of a sum, whose terms are no running ones, are of blocks of 16, each of whose results
  * is a reduction of its own terms. So is all that the interpreter runs, which looks for no form and
- * would walk each pair of elements.
+ * would walk each pair of elements, and a device, which has items for many small blocks and few for
+ * whole rows.
  *
  * Read before: nn/parts.h. After: nn.h. */
 #include "nn.h"
@@ -84,9 +85,9 @@ scan_terms(const Scan *s, jot_Var x)
 }
 
 static bool
-scan_interpreted(const jot_Ctx *ctx)
+scan_on(jot_Ctx *ctx, const char *backend)
 {
-    return !strcmp(jot_backend(ctx), "interp");
+    return !strcmp(jot_backend(ctx), backend);
 }
 
 /* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a
@@ -95,7 +96,7 @@ static jot_Var
 scan_run(const Scan *s, jot_Var x, bool within)
 {
     int64_t outer = jot_extent(x, 0), n = jot_extent(x, 1), inner = jot_extent(x, 2);
-    bool few = s->apart || scan_interpreted(x.ctx);
+    bool few = s->apart || scan_on(x.ctx, "interp");
     int64_t block = few ? SCAN_BLOCK_APART : SCAN_BLOCK;
     int64_t blocks = (n + block - 1) / block, all = blocks * block;
     jot_DType dtype = jot_dtype(x);
@@ -138,21 +139,23 @@ scan_grad(void *user, jot_Vars x, jot_Vars y, jot_Vars dy, jot_Var *dx)
 }
 
 static jot_Var
-scan_along(const Scan *s, jot_Var x, int dim, const char *op)
+scan_along(const Scan *given, jot_Var x, int dim, const char *op)
 {
     static const unsigned hows[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    const unsigned *how = &hows[4 * s->op + 2u * s->reverse + s->exclusive];
+    const unsigned *how = &hows[4 * given->op + 2u * given->reverse + given->exclusive];
     if (!jot_check(x.ctx, x, op, "x") || !nn_dim(x, &dim, op))
         return nn_poison(x.ctx);
+    Scan s = *given;
     jot_DType dtype = jot_dtype(x);
-    bool sums = s->op == JOT_ADD || s->op == JOT_MUL, floats = dtype >= JOT_F16 || s->log;
+    bool sums = s.op == JOT_ADD || s.op == JOT_MUL, floats = dtype >= JOT_F16 || s.log;
+    s.apart = s.apart || scan_on(x.ctx, "opencl") || scan_on(x.ctx, "cuda");
     jot_push(x.ctx);
     jot_Var y = floats ? nn_wide(x) : !sums ? x
               : jot_cast(x, dtype >= JOT_U8 && dtype <= JOT_U64 ? JOT_U64 : JOT_I64);
-    if (jot_nelem(x) || (sums && !s->log)) { /* a maximum of nothing is refused */
+    if (jot_nelem(x) || (sums && !s.log)) { /* a maximum of nothing is refused */
         jot_Var three = nn_three(y, dim);
-        y = scan_run(s, three, false);
-        if (floats && !s->log && s->op != JOT_ADD && !scan_interpreted(x.ctx)
+        y = scan_run(&s, three, false);
+        if (floats && !s.log && !s.apart && s.op != JOT_ADD && !scan_on(x.ctx, "interp")
             && !jot_custom_grad(JOT_VARS(y), JOT_VARS(three), scan_grad, (void *)(uintptr_t)how,
                                 &y))
             y = nn_poison(x.ctx);

@@ -7,11 +7,14 @@
 #include "ops/graph.h"
 #include "tests/scribe.h"
 
+/* what a matrix unit of a processor contracts */
+enum { TILES = 1 << DOT_BF16 | 1 << DOT_U8I8 | 1 << DOT_I8 | 1 << DOT_U8 };
+
 typedef struct {
     const char *label, *dialect;
     int vector_nbytes, vectors;
-    bool fma, tiles, copies, warps;
-    uint32_t dots;
+    bool fma, copies, warps;
+    uint32_t dots, tiles;
     int cores;
     int kib[LEVELS - 1]; /* of caches */
     double flops, bandwidth[LEVELS], call, handoff; /* one core: 1e9 a second; seconds */
@@ -31,7 +34,7 @@ static const Posed named[] = {
     {"server", "gnu", 64, 32, .fma = true, .dots = 1 << DOT_BF16 | 1 << DOT_U8I8 | 1 << DOT_I16,
      .cores = 64, .kib = {48, 2048, 262144}, .flops = 200, .bandwidth = {400, 150, 30, 12},
      .call = 1e-7, .handoff = 1e-5},
-    {"server with tiles", "gnu", 64, 32, .fma = true, .tiles = true,
+    {"server with tiles", "gnu", 64, 32, .fma = true, .tiles = TILES,
      .dots = 1 << DOT_U8I8 | 1 << DOT_I16, .cores = 2, .kib = {48, 2048, 262144}, .flops = 200,
      .bandwidth = {400, 150, 30, 12}, .call = 1e-7, .handoff = 1e-5},
     {"many small cores", "gnu", 16, 32, .fma = true,

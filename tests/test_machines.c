@@ -48,7 +48,7 @@ drawn_machine(uint64_t number)
         m.bandwidth[i] = m.bandwidth[i - 1] * power(-4, 0);
     m.call = 1e-7 * power(-4, 4);
     m.handoff = 1e-5 * power(-4, 6);
-    m.tiles = m.vector_nbytes == 64 && rng(2);
+    m.tiles = m.vector_nbytes == 64 && rng(2) ? TILES : 0;
     if (number % 4 == 0) {
         m.vector_nbytes = 0;
         m.dialect = rng(2) ? "cuda" : "opencl";
