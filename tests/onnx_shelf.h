@@ -327,6 +327,15 @@ shelf_products(Shelf *s, int k)
         return true;
     }
     CASE("cumsum") { x = F(3, 9); OUT(jot_cumsum(x, 1)); OUT(jot_cummax(x, 0)); return true; }
+    CASE("scan") {
+        x = F(3, 9, 4), y = shelf_in(s, JOT_I32, JOT_SHAPE(7), -9, 9);
+        for (unsigned how = 0; how < 4; how++) {
+            OUT(jot_scan(JOT_ADD, x, (int)how % 3, how));
+            OUT(jot_scan(JOT_ADD, y, 0, how));
+            OUT(jot_scan(JOT_MUL, x, 1, how));
+        }
+        return true;
+    }
     CASE("gradients") {
         x = F(4, 5), y = F(5, 3);
         jot_Var l = jot_sum(jot_square(jot_tanh(jot_matmul(x, y))), JOT_ALL_DIMS);

@@ -128,6 +128,22 @@ check_back(Shelf *s)
     jot_clear(c);
 }
 
+/* A running sum is the operator, not a sum for each element. */
+static void
+running_sums(void)
+{
+    Shelf s = {.c = open_here(), .name = "a long running sum", .seed = 5};
+    Bytes b = {0};
+
+    s.out[s.nout++] = jot_cumsum(shelf_in(&s, JOT_F32, JOT_SHAPE(2, 3000), -1, 1), 1);
+    check_back(&s);
+    CHECK(jot_onnx_export_to(s.c, jot_vars(1, s.in), jot_vars(1, s.out), NULL, keep_bytes, &b)
+          && memmem(b.p, b.n, "CumSum", 6) && !memmem(b.p, b.n, "ReduceSum", 9), "%s: %s", s.name,
+          jot_message(s.c));
+    free(b.p);
+    jot_close(s.c);
+}
+
 /* For another runtime: FOLDER/NAME/model.onnx, io.npz with in0.., out0... */
 static void
 write_case(Shelf *s, const char *folder)
@@ -588,6 +604,7 @@ main(int argc, char **argv)
     }
     bool folder = argc > 2;
     if (!folder) {
+        running_sums();
         refused_graphs();
         files();
         refused_files();

@@ -3,6 +3,7 @@
  *
  *     plain      each dimension of the result is one axis of the operand, or several that it counts
  *                through: ReduceSum and its like, then a transpose and a reshape
+ *     running    of the terms up to each point of an axis, chosen by positions: CumSum
  *     scatter    where each element goes is a list of positions, as for a reindex; those outside go
  *                to one more element behind the result, which is cut off
  *
@@ -335,6 +336,106 @@ reduce_plain(Export *e, const Reduction *r, const Terms *out)
     return keep ? (Value){a.name, v.axes} : export_put(e, n, a, axis);
 }
 
+/* ---- running sums ---- */
+
+/* The axis along which an operand of a comparison is the position; -1: of none. axis: of each of
+ * the comparison's dimensions. */
+static int
+running_position(const Export *e, NodeId id, const int *axis)
+{
+    const Node *n = jot_node(e->ctx, id);
+    int at[JOT_MAX_RANK], to[JOT_MAX_RANK];
+
+    memcpy(at, axis, sizeof at);
+    for (; n->kind == NODE_REINDEX; n = jot_node(e->ctx, n->input[0])) {
+        if (n->ncond || n->ninputs > 1)
+            return -1;
+        for (int d = 0; d < n->nindex; d++) {
+            int a;
+            to[d] = jot_ix_is_axis(&e->ctx->ix, n->index[d], &a) ? at[a] : -1;
+        }
+        memcpy(at, to, (size_t)n->nindex * sizeof *to);
+    }
+    return n->kind == NODE_IOTA && jot_dtype_nbytes((jot_DType)n->dtype) >= 4 ? at[n->op] : -1;
+}
+
+typedef struct { int over, along; bool reverse, exclusive; } Running;
+
+/* Do the choice's terms count by where they stand along one axis, as seen from another? over: the
+ * first; zero: which operand is chosen where they do not. */
+static bool
+running_by(const Export *e, const Node *choice, int zero, Running *r)
+{
+    const Node *c = jot_node(e->ctx, choice->input[0]);
+    int axis[JOT_MAX_RANK], to[JOT_MAX_RANK], a, b;
+    bool less, equal;
+
+    for (int d = 0; d < JOT_MAX_RANK; d++)
+        axis[d] = d;
+    for (; c->kind == NODE_REINDEX; c = jot_node(e->ctx, c->input[0])) {
+        if (c->ncond || c->ninputs > 1)
+            return false;
+        for (int d = 0; d < c->nindex; d++)
+            to[d] = jot_ix_is_axis(&e->ctx->ix, c->index[d], &a) ? axis[a] : -1;
+        memcpy(axis, to, (size_t)c->nindex * sizeof *to);
+    }
+    if (c->kind != NODE_EW
+        || (c->op != EW_LE && c->op != EW_LT && c->op != EW_GE && c->op != EW_GT))
+        return false;
+    a = running_position(e, c->input[0], axis);
+    b = running_position(e, c->input[1], axis);
+    r->along = a == r->over ? b : a;
+    if (a < 0 || b < 0 || a == b || (a != r->over && b != r->over)
+        || choice->ext[a] != choice->ext[b])
+        return false;
+    less = (c->op == EW_LE || c->op == EW_LT) == (zero == 2);
+    equal = (c->op == EW_LE || c->op == EW_GE) == (zero == 2);
+    r->reverse = less != (a == r->over);
+    r->exclusive = !equal;
+    return true;
+}
+
+static bool
+reduce_running(Export *e, const Reduction *r, const Terms *out, Value *v)
+{
+    const Node *n = r->n, *y = r->y;
+    uint32_t kept = 0;
+    int axis[EXPORT_RANK], k = 0, at = 0, zero;
+    Running run = {-1, -1, false, false};
+    OnnxNode *node;
+    Value terms;
+    Array a;
+
+    if (n->op != JOT_ADD || n->dtype == JOT_BOOL || y->kind != NODE_EW || y->op != EW_SELECT)
+        return false;
+    for (int d = 0; d < n->rank; d++)
+        for (int i = 0; i < out[d].n; i++)
+            kept |= (uint32_t)1 << out[d].axis[i];
+    for (int d = 0; d < y->rank; d++)
+        if (!(kept >> d & 1) && y->ext[d] > 1) {
+            if (run.over >= 0)
+                return false;
+            run.over = d;
+        }
+    zero = jot_node_is(e->ctx, y->input[2], 0) ? 2 : 1;
+    if (run.over < 0 || !jot_node_is(e->ctx, y->input[zero], 0) || !running_by(e, y, zero, &run))
+        return false;
+    terms = export_value(e, y->input[3 - zero]);
+    if (terms.axes >> run.along & 1 || !(terms.axes >> run.over & 1))
+        return false;
+    for (int d = 0; d < y->rank; d++)
+        if (terms.axes >> d & 1) {
+            at = d == run.over ? k : at;
+            axis[k++] = d == run.over ? run.along : d;
+        }
+    a = reduce_in(e, r, export_of(e, y->input[3 - zero], terms));
+    node = export_node(e, "CumSum", 2, (Tensor[]){a.name, export_number(e, JOT_I64, at)});
+    export_i(e, node, "exclusive", run.exclusive);
+    export_i(e, node, "reverse", run.reverse);
+    *v = export_put(e, n, reduce_out(e, r, export_array(export_result(node), a.rank, a.ext)), axis);
+    return true;
+}
+
 /* ---- scatters ---- */
 
 static Array
@@ -410,5 +511,7 @@ export_reduce(Export *e, const Node *n)
                                            jot_reduce_identity(n->op, r.in)), 0};
     if (export_product(e, n, &v) || export_pool(e, n, &v))
         return v;
-    return export_plain(e, n, out) ? reduce_plain(e, &r, out) : reduce_scatter(e, &r);
+    if (!export_plain(e, n, out))
+        return reduce_scatter(e, &r);
+    return reduce_running(e, &r, out, &v) ? v : reduce_plain(e, &r, out);
 }
