@@ -67,23 +67,24 @@ typedef struct {
 } Case;
 
 static const Case cases[] = {
-    {"a product", "gnu", product, "contraction in blocks", "Winograd by weight: no sum over"},
+    {"a product", "gnu", product, "contraction in blocks", "Winograd by weight: no sum over", 0},
     {"a small product", "gnu", small, "stencil, channels in lanes",
-     "contraction in blocks: too few"},
+     "contraction in blocks: too few", 0},
     {"a product, scalar", "c", product, "contraction in blocks",
-     "contraction on a device: it is not"},
+     "contraction on a device: it is not", 0},
     {"halves by a matrix unit", "gnu", halves, "contraction in blocks", "loops by price: ",
      1 << DOT_BF16},
     {"bytes by a matrix unit", "gnu", bytes, "contraction in blocks", "loops by price: ",
      1 << DOT_I8},
-    {"a convolution", "gnu", tiles, "the plan's own", "the plan's own: the plan has none"},
-    {"depthwise", "gnu", window, "stencil over planes", "stencil, channels in lanes: no"},
+    {"a convolution", "gnu", tiles, "the plan's own", "the plan's own: the plan has none", 0},
+    {"depthwise", "gnu", window, "stencil over planes", "stencil, channels in lanes: no", 0},
     {"a transposition", "gnu", flip, "register transpose",
-     "contraction in blocks: it sums nothing"},
-    {"the same, scalar", "c", flip, "loops by price", "register transpose: no vectors"},
-    {"a softmax", "gnu", rows, "loops by price", "producer / consumer tiles: not several"},
-    {"a head", "gnu", head, "loops by price", "producer / consumer tiles: 1"},
-    {"on a device", "opencl", rows, "grid of a device", "epilogue reductions: it is for a device"},
+     "contraction in blocks: it sums nothing", 0},
+    {"the same, scalar", "c", flip, "loops by price", "register transpose: no vectors", 0},
+    {"a softmax", "gnu", rows, "loops by price", "producer / consumer tiles: not several", 0},
+    {"a head", "gnu", head, "loops by price", "producer / consumer tiles: 1", 0},
+    {"on a device", "opencl", rows, "grid of a device", "epilogue reductions: it is for a device",
+     0},
 };
 
 static void

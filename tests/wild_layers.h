@@ -4,7 +4,7 @@
 #define JOT_TEST_WILD_LAYERS_H
 #include "tests/wild_draw.h"
 
-enum { TEXT = 64, ATOM = 20 };
+enum { TEXT = 96, ATOM = 32 };
 
 /* ---- maps ---- */
 
