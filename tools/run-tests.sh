@@ -56,8 +56,17 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 # side by side, what two programs compile is compiled once; no cache is read or filled that is not the run's
 export JOT_CACHE_DIR=
-export KEPT="$dir/kept" KEPT_CC
-KEPT_CC=$(command -v cc) && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
+# (a link to ccache looks for the compiler on PATH, and would find the script there: the one behind it)
+export KEPT="$dir/kept" KEPT_CC=
+IFS=:
+for folder in $PATH; do
+    [ ! -x "$folder/cc" ] || case $(readlink -f "$folder/cc") in
+        */ccache) ;;
+        *) KEPT_CC=$folder/cc; break ;;
+    esac
+done
+unset IFS
+[ "$KEPT_CC" ] && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
 # the linker's name is in the script: who has an environment of their own still has PATH
 ld=$(command -v ld) && mkdir -p "$dir/bin" \
     && printf '#!/bin/sh\nBARE_LD="%s" exec "%s" "$@"\n' "$ld" "$PWD/tools/ld-bare.sh" >"$dir/bin/ld" && chmod +x "$dir/bin/ld"
