@@ -16,7 +16,6 @@
  * Read before: nn/parts.h. After: nn.h. */
 #include "nn.h"
 #include "nn/parts.h"
-#include <string.h>
 
 enum { SCAN_WHOLE = 4096, SCAN_BLOCK = 256, SCAN_APART = 32, SCAN_BLOCK_APART = 16 };
 
@@ -87,7 +86,11 @@ scan_terms(const Scan *s, jot_Var x)
 static bool
 scan_on(jot_Ctx *ctx, const char *backend)
 {
-    return !strcmp(jot_backend(ctx), backend);
+    const char *name = jot_backend(ctx);
+
+    for (; *name && *name == *backend; backend++)
+        name++;
+    return *name == *backend;
 }
 
 /* x (outer, n, inner). What stands before blocks is stored, but of blocks' blocks: each of a
