@@ -308,6 +308,7 @@ static void
 store_lanes(Walk *w, const KStore *s, const Ix *index, uint32_t value)
 {
     int lanes = w->lanes, nconds = w->nlane_conds;
+    value = s->acc ? value : jot_walk_to_store(w, s->buf, value);
     for (int lane = 0; lane < lanes; lane++) {
         Ix at[JOT_MAX_RANK];
         uint32_t cond[64];
@@ -340,18 +341,6 @@ walk_crowded(const Walk *w)
     return vectors >= WALK_CROWD;
 }
 
-/* A half is rounded as it is stored: in vectors, once. */
-static uint32_t
-walk_stored(const Walk *w, const KStore *s)
-{
-    const Value *v = &w->k->values.v[s->value];
-    uint32_t from = v->op == VAL_EW && v->ew == EW_CAST ? w->k->args.v[v->arg] : 0;
-    bool half = from && (v->round == JOT_F16 || v->round == JOT_BF16) &&
-                w->k->bufs.v[s->buf].dtype == v->round && w->k->values.v[from].dtype == JOT_F32;
-    bool vector = w->lanes && !w->s->group && !s->acc && w->stage_of[s->value] < 0;
-    return half && vector ? from : s->value;
-}
-
 static void
 walk_store(Walk *w, const Stage *st)
 {
@@ -366,7 +355,7 @@ walk_store(Walk *w, const Stage *st)
         return;
     inside = open_if(w, cond, n);
     w->late = late;
-    value = jot_walk_value(w, walk_stored(w, s));
+    value = jot_walk_value(w, s->value);
     w->late = false;
     if (w->nlane_conds)
         store_lanes(w, s, index, value);

@@ -350,13 +350,12 @@ jot_walk_load(Walk *w, const Value *v, bool bits)
     return load(w, &a, bits ? JOT_U16 : v->dtype, v->c);
 }
 
-/* A float that is rounded to the halves that it is stored as: the store rounds it, once. */
-static uint32_t
-store_rounds(const Walk *w, const Access *a, uint32_t value)
+JOT_FN uint32_t
+jot_walk_to_store(const Walk *w, uint32_t buf, uint32_t value)
 {
     const Inst *in = &w->code->inst.v[value];
     uint32_t of = in->op == C_EW && in->ew == EW_CAST ? w->code->args.v[in->arg] : 0;
-    int dtype = w->k->bufs.v[a->buf].dtype;
+    int dtype = w->k->bufs.v[buf].dtype;
     return of && (dtype == JOT_F16 || dtype == JOT_BF16) && in->round == dtype
                    && w->code->inst.v[of].dtype == JOT_F32 ? of : value;
 }
@@ -364,8 +363,6 @@ store_rounds(const Walk *w, const Access *a, uint32_t value)
 static void
 store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
 {
-    if (!acc)
-        value = store_rounds(w, a, value);
     Inst in = jot_code_effect(C_STORE, w->code->inst.v[value].dtype, a->buf);
     in.lanes = (uint8_t)(step ? w->lanes : 0);
     in.aligned = !acc && is_aligned(w, a, step);
@@ -408,6 +405,7 @@ jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc)
     bool inside = open_guards(w);
     bool each = lanes && (step < 0 || (acc && step == 0));
     Access other;
+    value = acc ? value : jot_walk_to_store(w, buf, value);
     if (each && step < 0 && !acc && is_turned(w, &a, w->code->inst.v[value].dtype, &other)) {
         value = turned(w, value);
         a = other;

@@ -171,6 +171,9 @@ JOT_FN void jot_walk_put(Walk *w, const Place *p, uint32_t value);
 JOT_FN void jot_walk_put_ahead(Walk *w, const Place *p, uint32_t value); /* while w->ahead.on */
 /* The load v to the group's place p past the registers; false: it is none that can go so. */
 JOT_FN bool jot_walk_copy(Walk *w, const Value *v, const Place *p);
+/* What is stored of a value: of a float that is rounded to the buffer's halves that float, as the
+ * store rounds it. */
+JOT_FN uint32_t jot_walk_to_store(const Walk *w, uint32_t buf, uint32_t value);
 JOT_FN void jot_walk_write(Walk *w, uint32_t buf, const Ix *index, uint32_t value, EwOp acc);
 JOT_FN void jot_walk_accumulate(Walk *w, const Place *p, EwOp op, int dtype, uint32_t value);
 JOT_FN void jot_walk_finish(Walk *w, const Stage *st, uint32_t stage);
