@@ -106,25 +106,17 @@ static uint16_t
 runs_map(const Fuser *f, const Node *map, int over)
 {
     const IxPool *p = &f->ctx->ix;
-    const IxRec *rec = map->ncond == 1 ? &p->recs.v[map->cond[0]] : NULL;
-    const IxTerm *t;
-    IxTerm tmp;
-    uint32_t n;
-    int64_t c;
-    int a, b;
+    int low, high;
+    bool below;
 
-    if (!rec || rec->op != IX_GE0)
-        return FV_WHOLE;
-    t = jot_ix_linear(p, rec->a, &c, &n, &tmp);
-    if (n != 2 || (c != 0 && c != -1) || t[0].k + t[1].k != 0 || (t[0].k != 1 && t[0].k != -1)
-        || !jot_ix_is_axis(p, t[0].atom, &a) || !jot_ix_is_axis(p, t[1].atom, &b)
-        || (a != over && b != over) || a >= map->rank || b >= map->rank
-        || map->ext[a] != map->ext[b])
+    if (map->ncond != 1 || !jot_ix_order(p, map->cond[0], &low, &high, &below)
+        || (low != over && high != over) || low >= map->rank || high >= map->rank
+        || map->ext[low] != map->ext[high])
         return FV_WHOLE;
     for (int d = 0; d < map->nindex; d++)
-        if (jot_ix_axes(p, map->index[d]) >> (a == over ? b : a) & 1)
+        if (jot_ix_axes(p, map->index[d]) >> (low == over ? high : low) & 1)
             return FV_WHOLE;
-    return t[a == over ? 0 : 1].k < 0 ? FV_RUNS : FV_RUNS_BACK;
+    return low == over ? FV_RUNS : FV_RUNS_BACK;
 }
 
 JOT_FN uint16_t

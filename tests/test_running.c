@@ -88,7 +88,7 @@ test_own(void)
         Sched s;
         make_running(&c, ops[op], 3, n, how, (Said)said);
         snprintf(what, sizeof what, "op %d of %d, how %d, said %d", op, (int)n, how, said);
-        if (jot_running_sched(&s, &c.k, &target, lanes, false)) {
+        if (jot_running_sched(&s, &c.k, lanes, false)) {
             CHECK(printed(&s, "running") && printed(&s, lanes > 1 ? "i:16 i:1v" : "| i\n"),
                   "%s: it does not run", what);
             if (lanes == 1 || how < BEFORE + REVERSE || n < 17)
@@ -423,7 +423,7 @@ test_beside(void)
                 c.data[y][r * 64 + i] = all - (pairs ? part : most);
             }
         }
-        CHECK(jot_running_sched(&s, &c.k, &target, 16, false) == !pairs, "pairs %d", pairs);
+        CHECK(jot_running_sched(&s, &c.k, 16, false) == !pairs, "pairs %d", pairs);
         if (!pairs) {
             CHECK(printed(&s, "| j:64 j:1l"), "a row is not reduced in lanes");
             ir_check(&c, &s, "gnu", GCC_NATIVE, "beside whole rows");

@@ -325,9 +325,9 @@ chain_blocks(Chain *c)
 
 /* ---- the whole ---------------------------------------------------------------------------- */
 
-/* NULL: it is one. */
 #define CHAIN_NO "not several sums with axes in common, products without windows among them"
 
+/* NULL: it is one. */
 static const char *
 chain_find(Chain *c)
 {

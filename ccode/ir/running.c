@@ -13,27 +13,16 @@
  * Read before: ccode/ir/ir.h. After: ccode/rewrite/running.c, ccode/ir/cost.c. */
 #include "ccode/ir/ir.h"
 
-/* cond is one of these four relations of axis `over` to another of the same extent. */
+/* cond orders axis `over` and another of the same extent. */
 static bool
 running_cond(const Kernel *k, Ix cond, Running *r)
 {
-    const IxRec *rec = &k->ix->recs.v[cond];
-    IxTerm tmp;
-    uint32_t n;
-    int64_t c;
-    const IxTerm *t;
-    int a, b;
+    int low, high;
 
-    if (rec->op != IX_GE0)
+    if (!jot_ix_order(k->ix, cond, &low, &high, &r->before) || (low != r->over && high != r->over))
         return false;
-    t = jot_ix_linear(k->ix, rec->a, &c, &n, &tmp);
-    if (n != 2 || (c != 0 && c != -1) || t[0].k + t[1].k != 0
-        || (t[0].k != 1 && t[0].k != -1) || !jot_ix_is_axis(k->ix, t[0].atom, &a)
-        || !jot_ix_is_axis(k->ix, t[1].atom, &b) || (a != r->over && b != r->over))
-        return false;
-    r->along = a == r->over ? b : a;
-    r->reverse = t[a == r->over ? 0 : 1].k > 0;
-    r->before = c != 0;
+    r->reverse = high == r->over;
+    r->along = r->reverse ? low : high;
     return k->axes.v[r->along].ext == k->axes.v[r->over].ext;
 }
 

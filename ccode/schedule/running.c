@@ -168,11 +168,10 @@ running_any(const Kernel *k)
 }
 
 JOT_FN bool
-jot_running_sched(Sched *s, Kernel *k, const Target *target, int lanes, bool device)
+jot_running_sched(Sched *s, Kernel *k, int lanes, bool device)
 {
     Kernel was;
 
-    (void)target;
     if (!running_any(k))
         return jot_sched_no(s, "no reduction runs along an axis");
     return (jot_kernel_copy(&was, k)

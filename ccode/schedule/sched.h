@@ -17,7 +17,7 @@ JOT_FN int jot_stage_seen(const Sched *s, const Stage *st);
 /* The schedule of a kernel with reductions that run along an axis, which is rewritten to have such
  * (ccode/schedule/running.c). lanes: of vectors, 1: none. False: it has none, or there is no
  * schedule; *s is closed and k what it was. */
-JOT_FN bool jot_running_sched(Sched *s, Kernel *k, const Target *target, int lanes, bool device);
+JOT_FN bool jot_running_sched(Sched *s, Kernel *k, int lanes, bool device);
 JOT_FN Place jot_place_second(const Place *p); /* of the second one */
 JOT_FN uint32_t jot_stage_value(const Sched *s, const Stage *st); /* that it computes or stores */
 JOT_FN uint64_t jot_sched_axes(const Sched *s, uint64_t axes);    /* kernel's, in these terms */

@@ -170,7 +170,7 @@ make_running(Ask *a)
         if (v->op != VAL_INDEX && jot_dtype_nbytes((jot_DType)v->dtype) == 8)
             dtype = JOT_F64;
     }
-    return jot_running_sched(a->s, a->k, &a->target, a->facts & FACT_HOST ? ask_lanes(a, dtype) : 1,
+    return jot_running_sched(a->s, a->k, a->facts & FACT_HOST ? ask_lanes(a, dtype) : 1,
                              a->facts & FACT_DEVICE);
 }
 

@@ -338,24 +338,33 @@ reduce_plain(Export *e, const Reduction *r, const Terms *out)
 
 /* ---- running sums ---- */
 
-/* The axis along which an operand of a comparison is the position; -1: of none. axis: of each of
- * the comparison's dimensions. */
+/* What stands below maps, each of its dimensions along axis[] of the space; -1: along none. */
+static const Node *
+running_below(const Export *e, NodeId id, int *axis)
+{
+    const Node *n = jot_node(e->ctx, id);
+    int to[JOT_MAX_RANK];
+
+    for (; n->kind == NODE_REINDEX && !n->ncond && n->ninputs == 1;
+         n = jot_node(e->ctx, n->input[0])) {
+        for (int d = 0; d < n->nindex; d++) {
+            int a;
+            to[d] = jot_ix_is_axis(&e->ctx->ix, n->index[d], &a) ? axis[a] : -1;
+        }
+        memcpy(axis, to, (size_t)n->nindex * sizeof *to);
+    }
+    return n;
+}
+
+/* The axis along which an operand of a comparison is the position; -1: of none. */
 static int
 running_position(const Export *e, NodeId id, const int *axis)
 {
-    const Node *n = jot_node(e->ctx, id);
-    int at[JOT_MAX_RANK], to[JOT_MAX_RANK];
+    int at[JOT_MAX_RANK];
+    const Node *n;
 
     memcpy(at, axis, sizeof at);
-    for (; n->kind == NODE_REINDEX; n = jot_node(e->ctx, n->input[0])) {
-        if (n->ncond || n->ninputs > 1)
-            return -1;
-        for (int d = 0; d < n->nindex; d++) {
-            int a;
-            to[d] = jot_ix_is_axis(&e->ctx->ix, n->index[d], &a) ? at[a] : -1;
-        }
-        memcpy(at, to, (size_t)n->nindex * sizeof *to);
-    }
+    n = running_below(e, id, at);
     return n->kind == NODE_IOTA && jot_dtype_nbytes((jot_DType)n->dtype) >= 4 ? at[n->op] : -1;
 }
 
@@ -366,19 +375,13 @@ typedef struct { int over, along; bool reverse, exclusive; } Running;
 static bool
 running_by(const Export *e, const Node *choice, int zero, Running *r)
 {
-    const Node *c = jot_node(e->ctx, choice->input[0]);
-    int axis[JOT_MAX_RANK], to[JOT_MAX_RANK], a, b;
+    int axis[JOT_MAX_RANK], a, b;
     bool less, equal;
+    const Node *c;
 
     for (int d = 0; d < JOT_MAX_RANK; d++)
         axis[d] = d;
-    for (; c->kind == NODE_REINDEX; c = jot_node(e->ctx, c->input[0])) {
-        if (c->ncond || c->ninputs > 1)
-            return false;
-        for (int d = 0; d < c->nindex; d++)
-            to[d] = jot_ix_is_axis(&e->ctx->ix, c->index[d], &a) ? axis[a] : -1;
-        memcpy(axis, to, (size_t)c->nindex * sizeof *to);
-    }
+    c = running_below(e, choice->input[0], axis);
     if (c->kind != NODE_EW
         || (c->op != EW_LE && c->op != EW_LT && c->op != EW_GE && c->op != EW_GT))
         return false;

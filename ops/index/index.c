@@ -497,3 +497,23 @@ jot_ix_whole(const IxPool *pool, int n, const Ix *index, const int64_t *to, cons
     }
     return true;
 }
+
+JOT_FN bool
+jot_ix_order(const IxPool *pool, Ix cond, int *low, int *high, bool *below)
+{
+    const IxRec *rec = &pool->recs.v[cond];
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c;
+    bool first;
+
+    if (rec->op != IX_GE0)
+        return false;
+    t = jot_ix_linear(pool, rec->a, &c, &n, &tmp);
+    if (n != 2 || (c != 0 && c != -1) || t[0].k + t[1].k != 0 || (t[0].k != 1 && t[0].k != -1))
+        return false;
+    first = t[0].k > 0;
+    *below = c != 0;
+    return jot_ix_is_axis(pool, t[first].atom, low) && jot_ix_is_axis(pool, t[!first].atom, high);
+}

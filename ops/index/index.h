@@ -108,6 +108,8 @@ JOT_FN bool jot_ix_straight(const IxPool *pool, Ix ix);
  * `from`, or 0 where the extent is 1? */
 JOT_FN bool jot_ix_whole(const IxPool *pool, int n, const Ix *index, const int64_t *to,
                          const int64_t *from);
+/* Does the condition say that axis *low is at most axis *high; below: less? */
+JOT_FN bool jot_ix_order(const IxPool *pool, Ix cond, int *low, int *high, bool *below);
 /* Smallest and largest value; false if not known (an unknown axis, an overflow). An empty space
  * runs nothing, so an empty axis counts as standing at its first value. */
 JOT_FN bool jot_ix_range(const IxPool *pool, Ix ix, const Space *space, int64_t *lo, int64_t *hi);
