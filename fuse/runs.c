@@ -4,8 +4,9 @@
  *     i, k = positions     c = k <= i ? x : 0, x no other along i     sum over k of c runs along i
  *
  * Such a loop has room for element-wise work and for others that run as it does. Sums of all of a
- * row, and what runs from the other end, walk the row again, and what reads the results of another
- * at its terms waits for them: these are kernels of their own.
+ * row are groups of their own, which may stand in its nest (fuse/nest.c: of its terms before it, of
+ * its results with it); what runs from the other end, or over the results of another, is a kernel
+ * of its own.
  *
  * Read before: fuse/work.h, fuse/legal.c. After: fuse/label.c, fuse/nest.c. */
 #include "fuse/work.h"
