@@ -43,10 +43,16 @@ jot_print_f(Printer *p, const char *format, ...)
     va_start(args, format);
     for (; *format; format++) {
         int level = 0, mode = WHOLE;
-        if (*format == '\t')
+        if (*format == '\t') {
             jot_print_indent(p);
+            continue;
+        }
         if (*format != '%') {
-            jot_text_put(p->out, format, *format != '\t');
+            size_t n = 1;
+            while (format[n] && format[n] != '%' && format[n] != '\t')
+                n++;
+            jot_text_put(p->out, format, n);
+            format += n - 1;
             continue;
         }
         while (*++format >= '0' && *format <= '9')

@@ -73,15 +73,25 @@ clean_name(const char *text, char *out, int max)
     }
 }
 
+static int
+known_base(const Printer *p, const char *name)
+{
+    int i = 0;
+    while (i < p->bases && (p->base[i].text[0] != name[0] || !jot_str_eq(p->base[i].text, name)))
+        i++;
+    return i;
+}
+
 JOT_FN Name
 jot_print_take(Printer *p, const char *text)
 {
     char clean[40];
     Name name = {0};
-    int i;
-    clean_name(text, clean, 36);
-    for (i = 0; i < p->bases && !jot_str_eq(p->base[i].text, clean); i++)
-        ;
+    int i = known_base(p, text); /* what is clean stays as it is */
+    if (i == p->bases) {
+        clean_name(text, clean, 36);
+        i = known_base(p, clean);
+    }
     if (i == PRINT_BASES)
         i = PRINT_BASES - 1;
     else if (i == p->bases) {
