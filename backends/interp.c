@@ -26,7 +26,9 @@ enum { PULL_COST = 96 };
 typedef struct { int64_t c; uint32_t term, nterm; bool linear; } InterpIndex;
 typedef struct { int64_t k; int axis; } InterpTerm;
 
-typedef struct {
+typedef struct InterpNode {
+    const Node *node;
+    struct InterpNode *input[3]; /* of a node that is pulled */
     unsigned char *p;     /* its elements, row-major; NULL: pulled (or not computed yet) */
     uint32_t cost;        /* of pulling one element */
     uint32_t uses;        /* operands that name it */
@@ -36,6 +38,7 @@ typedef struct {
     int64_t most;         /* elements of the largest stored operand below */
     Buffer *buf;          /* who owns p, when this run made it */
     Buffer **out;         /* CODE: its outputs */
+    uint8_t from, to;     /* dtypes that an element-wise operator computes in, and gives */
     bool stored, root, whole; /* whole: user code reads the array */
 } InterpNode;
 
@@ -49,7 +52,7 @@ typedef struct {
 
 typedef struct { Interp *in; const Node *node; } InterpLoad;
 
-static jot_Scalar interp_pull(Interp *in, NodeId id, const int64_t *at, int64_t lin);
+static jot_Scalar interp_pull(Interp *in, const InterpNode *self, const int64_t *at, int64_t lin);
 
 static InterpNode *
 interp_of(Interp *in, NodeId id)
@@ -76,7 +79,7 @@ interp_load(void *ud, int slot, int n, const int64_t *index)
         at[d] = index[d] < 0 ? 0 : index[d] >= v->ext[d] ? v->ext[d] - 1 : index[d];
         lin = lin * v->ext[d] + at[d];
     }
-    e = interp_pull(l->in, id, at, lin);
+    e = interp_pull(l->in, interp_of(l->in, id), at, lin);
     return v->dtype == JOT_U64 && e.u > INT64_MAX ? INT64_MAX : e.i;
 }
 
@@ -117,8 +120,10 @@ interp_compile(Interp *in, uint32_t pos)
 
 /* Where `at` lands: fills to[]; the row-major position in ext, -1: outside, or a condition is 0. */
 static int64_t
-interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, int64_t *to)
+interp_map(Interp *in, const InterpNode *self, const int64_t *ext, const int64_t *at, int64_t *to)
 {
+    const Node *node = self->node;
+    const InterpIndex *ix = in->index.v + self->map;
     InterpLoad load;
     int64_t lin = 0;
     uint32_t t;
@@ -129,8 +134,7 @@ interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, 
     for (d = 0; d < node->ncond; d++)
         if (!jot_ix_eval(&in->ctx->ix, node->cond[d], at, interp_load, &load))
             return -1;
-    for (d = 0; d < node->nindex; d++) {
-        const InterpIndex *ix = &in->index.v[in->at[node->at].map + (uint32_t)d];
+    for (d = 0; d < node->nindex; d++, ix++) {
         uint64_t v = (uint64_t)ix->c; /* it wraps where an index after it is outside */
 
         if (ix->linear)
@@ -149,15 +153,6 @@ interp_map(Interp *in, const Node *node, const int64_t *ext, const int64_t *at, 
 /* ---- one element -------------------------------------------------------------------------- */
 
 static jot_Scalar
-interp_apply(const Interp *in, const Node *node, const jot_Scalar *operand)
-{
-    const Node *a = jot_node(in->ctx, node->input[node->ninputs == 3 ? 1 : 0]);
-    jot_DType out = node->op == EW_CAST ? node->dtype : jot_dtype_compute(node->dtype);
-
-    return jot_scalar_apply(node->op, jot_dtype_compute(a->dtype), out, operand);
-}
-
-static jot_Scalar
 interp_random(const Node *node, int64_t lin)
 {
     jot_Scalar v[2];
@@ -168,10 +163,9 @@ interp_random(const Node *node, int64_t lin)
 }
 
 static jot_Scalar
-interp_pull(Interp *in, NodeId id, const int64_t *at, int64_t lin)
+interp_pull(Interp *in, const InterpNode *self, const int64_t *at, int64_t lin)
 {
-    const Node *node = jot_node(in->ctx, id);
-    InterpNode *self = &in->at[node->at];
+    const Node *node = self->node;
     int64_t to[JOT_MAX_RANK];
     jot_Scalar v[3];
     int k;
@@ -184,14 +178,14 @@ interp_pull(Interp *in, NodeId id, const int64_t *at, int64_t lin)
     case NODE_RANDOM:
         return interp_random(node, lin);
     case NODE_ALIAS:
-        return interp_pull(in, node->input[0], at, lin);
+        return interp_pull(in, self->input[0], at, lin);
     case NODE_EW:
         for (k = 0; k < node->ninputs; k++)
-            v[k] = interp_pull(in, node->input[k], at, lin);
-        return interp_apply(in, node, v);
+            v[k] = interp_pull(in, self->input[k], at, lin);
+        return jot_scalar_apply(node->op, self->from, self->to, v);
     case NODE_REINDEX:
-        lin = interp_map(in, node, jot_node(in->ctx, node->input[0])->ext, at, to);
-        return lin < 0 ? node->value : interp_pull(in, node->input[0], to, lin);
+        lin = interp_map(in, self, self->input[0]->node->ext, at, to);
+        return lin < 0 ? node->value : interp_pull(in, self->input[0], to, lin);
     default:
         return node->value; /* CONST; the rest is stored */
     }
@@ -223,12 +217,13 @@ interp_write(const Node *node, unsigned char *p, int64_t lin, jot_Scalar v)
 }
 
 static void
-interp_fill(Interp *in, const Node *node, NodeId id, unsigned char *p)
+interp_fill(Interp *in, const InterpNode *self, unsigned char *p)
 {
+    const Node *node = self->node;
     int64_t at[JOT_MAX_RANK] = {0}, lin;
 
     for (lin = 0; lin < node->nelem; lin++) {
-        interp_write(node, p, lin, interp_pull(in, id, at, lin));
+        interp_write(node, p, lin, interp_pull(in, self, at, lin));
         interp_step(at, node->rank, node->ext);
     }
 }
@@ -252,17 +247,17 @@ interp_combine(int op, bool wide, jot_DType dtype, jot_Scalar a, jot_Scalar b)
 /* acc[index(i)] op= y[i]: over the whole of y's space, in row-major order; mean: of squared
  * distances from it. */
 static void
-interp_accumulate(Interp *in, const Node *node, bool wide, const jot_Scalar *mean,
+interp_accumulate(Interp *in, const InterpNode *self, bool wide, const jot_Scalar *mean,
                   jot_Scalar *acc)
 {
-    const Node *y = jot_node(in->ctx, node->input[0]);
+    const Node *node = self->node, *y = self->input[0]->node;
     jot_DType dtype = jot_dtype_compute(node->dtype);
     int64_t at[JOT_MAX_RANK] = {0}, to[JOT_MAX_RANK], lin, out;
 
     for (lin = 0; lin < y->nelem; lin++) {
-        out = interp_map(in, node, node->ext, at, to);
+        out = interp_map(in, self, node->ext, at, to);
         if (out >= 0) {
-            jot_Scalar v = interp_pull(in, node->input[0], at, lin);
+            jot_Scalar v = interp_pull(in, self->input[0], at, lin);
 
             if (y->dtype != node->dtype)
                 v = jot_scalar_apply(EW_CAST, jot_dtype_compute(y->dtype), dtype, &v);
@@ -275,8 +270,9 @@ interp_accumulate(Interp *in, const Node *node, bool wide, const jot_Scalar *mea
 }
 
 static bool
-interp_reduce(Interp *in, const Node *node, unsigned char *p)
+interp_reduce(Interp *in, const InterpNode *self, unsigned char *p)
 {
+    const Node *node = self->node;
     bool is_float = jot_dtype_class(node->dtype) == CLASS_FLOAT;
     bool moment = node->op == REDUCE_VAR;
     bool wide = is_float && (node->op == JOT_ADD || node->op == JOT_MUL || node->op == JOT_MEAN
@@ -288,14 +284,14 @@ interp_reduce(Interp *in, const Node *node, unsigned char *p)
         return false;
     acc = jot_mem_new(&in->ctx->mem, (size_t)node->nelem, sizeof *acc);
     if (acc && moment) {
-        interp_accumulate(in, node, wide, NULL, mean);
+        interp_accumulate(in, self, wide, NULL, mean);
         for (i = 0; i < node->nelem; i++)
             mean[i].f *= node->value.f;
     }
     for (i = 0; acc && i < node->nelem; i++)
         acc[i] = identity;
     if (acc)
-        interp_accumulate(in, node, wide, mean, acc);
+        interp_accumulate(in, self, wide, mean, acc);
     for (i = 0; acc && i < node->nelem; i++) {
         if ((node->op == JOT_MEAN || moment) && is_float)
             acc[i].f *= node->value.f;
@@ -385,14 +381,14 @@ interp_store(Interp *in, uint32_t pos)
     }
     if (!buf)
         return false;
-    if (node->kind == NODE_REDUCE && !interp_reduce(in, node, buf->p)) {
+    if (node->kind == NODE_REDUCE && !interp_reduce(in, self, buf->p)) {
         jot_buffer_unref(in->ctx, buf);
         return false;
     }
     if (node->kind == NODE_STACK)
         interp_stack(in, node, buf->p);
     else if (node->kind != NODE_REDUCE && node->kind != NODE_PICK)
-        interp_fill(in, node, id, buf->p);
+        interp_fill(in, self, buf->p);
     self->buf = buf;
     self->p = buf->p;
     return true;
@@ -463,11 +459,20 @@ interp_prepare(Interp *in, const NodeId *roots, uint32_t n)
         interp_of(in, roots[i])->root = true;
     for (pos = 0; pos < in->list->n; pos++) {
         const Node *node = jot_node(in->ctx, in->list->v[pos]);
+        InterpNode *self = &in->at[pos];
 
+        self->node = node;
         for (k = 0; k < node->ninputs && !node->data; k++) {
-            interp_of(in, node->input[k])->uses++;
-            interp_of(in, node->input[k])->whole |= node->kind == NODE_CODE
-                                                  || node->kind == NODE_STACK;
+            InterpNode *from = interp_of(in, node->input[k]);
+
+            from->uses++;
+            from->whole |= node->kind == NODE_CODE || node->kind == NODE_STACK;
+            if (k < 3)
+                self->input[k] = from;
+        }
+        if (!node->data && node->kind == NODE_EW) {
+            self->from = (uint8_t)jot_dtype_compute(self->input[node->ninputs == 3]->node->dtype);
+            self->to = node->op == EW_CAST ? node->dtype : (uint8_t)jot_dtype_compute(node->dtype);
         }
         if (!node->data && (node->kind == NODE_REINDEX || node->kind == NODE_REDUCE))
             interp_compile(in, pos);

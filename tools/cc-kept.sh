@@ -3,6 +3,7 @@
 # a kernel's text with the same flags is compiled once, KEPT is the folder of objects; all else is the
 # compiler's, KEPT_CC. Programs without a cache of their own meet each other's kernels there. Kernels get the flags
 # of TEST_CC_FLAGS, too (tools/plain.sh), unless the text is there without them: who asks for these takes either.
+[ "$*" = --version ] && [ "$KEPT_VERSION" ] && { echo "$KEPT_VERSION"; exit; } # each context asks once
 from=; to=; before=; flags=
 for a; do
     case $before in -o) to=$a ;; esac

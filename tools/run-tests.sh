@@ -66,7 +66,7 @@ for folder in $PATH; do
     esac
 done
 unset IFS
-[ "$KEPT_CC" ] && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
+[ "$KEPT_CC" ] && KEPT_VERSION=$("$KEPT_CC" --version) && export KEPT_VERSION && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
 # the linker's name is in the script: who has an environment of their own still has PATH
 ld=$(command -v ld) && mkdir -p "$dir/bin" \
     && printf '#!/bin/sh\nBARE_LD="%s" exec "%s" "$@"\n' "$ld" "$PWD/tools/ld-bare.sh" >"$dir/bin/ld" && chmod +x "$dir/bin/ld"
