@@ -189,7 +189,7 @@ test: deps
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce bounds chain choose contract contract_image conv forced gates integers ir layout pads stencil target types wild windows winograd)
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv epilogue filled forced gates half integers ir layout line_buffer pads save_flow stencil strides target types unpack view wild windows winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles, in make test-long
 FEWER   = "$(B)/tests/test_tiles opencl few"
 STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
@@ -265,7 +265,7 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_line_buffer test_moments test_pads test_prelude_bits test_prelude_vector test_queue \
           test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
           test_threads test_tiers test_transpose test_types test_winograd
-LESS    = test_function/5 test_machines/3 test_tune/7
+LESS    = test_draws/50 test_function/5 test_machines/3 test_onnx/150 test_tune/23
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))
 ASAN    = $(filter-out $(NOTASAN) $(BYCC) $(call names,$(CUT)),$(notdir $(TESTS)))

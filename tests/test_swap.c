@@ -2,7 +2,7 @@
  * host and comes back, to the same bits; drawn programs on drawn budgets; refused memory of the
  * host meanwhile. Skipped where there is no device.
  *
- *     test_swap [cuda [few]]     few: a third of the memory, half of the programs, each ninth refusal
+ *     test_swap [cuda [few]]     few: a third of the memory, half of the programs, each 27th refusal
  *
  * Guards: backends/cuda/cuda.c, plan/device/device.c, plan/device/swap.c. */
 #include "plan/parts.h"
@@ -240,7 +240,7 @@ test_swap_refused(void)
         chain_steps(c, w, v, 1);
     }
     jot_close(c);
-    for (n = 0; n < 4000; n += few ? 9 : 1) {
+    for (n = 0; n < 4000; n += few ? 27 : 1) {
         c = open_counted(4 * N * sizeof(float) + 1024);
         w = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
         v = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
