@@ -6,7 +6,7 @@ set -u
 cd "$(dirname "$0")/.." || exit 1
 build=${1:-build}
 most=5
-rooms="prelude target ops nn expr speculate data io fuse ccode plan backends save"
+rooms="prelude target ops nn expr speculate data io onnx fuse ccode plan backends save"
 # shellcheck disable=SC2086
 objects=$(for c in *.c $(find $rooms -name '*.c' | sort); do
     [ -f "$build/${c%.c}.o" ] && echo "$build/${c%.c}.o"
