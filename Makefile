@@ -30,7 +30,7 @@ endif
 # library is HOSTED
 ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr speculate fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
-          plan plan/layout plan/tier plan/device plan/function plan/flow plan/trace
+          plan plan/known plan/layout plan/tier plan/device plan/function plan/flow plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c save/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c fail.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
@@ -196,7 +196,7 @@ STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
-	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "tools/circles.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
 	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(IDLE) idle"
 
 FAKE    = "tests/test_fake.sh $(B)

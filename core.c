@@ -243,6 +243,7 @@ jot_close(jot_Ctx *ctx)
         return;
     jot_home(ctx);
     jot_fetch_forget(ctx, 0);
+    jot_func_close(ctx);
     jot_plan_close(ctx);
     if (ctx->tune_store)
         ctx->tune_store->close(ctx);

@@ -46,7 +46,7 @@ typedef struct {
 typedef struct {
     const char *name;     /* "c": strict C99, lanes are scalars; "gnu": vectors of gcc and clang */
     bool vectors;         /* GNU vector types; else each lane is a variable of its own */
-    bool any;             /* extents, strides and constants are arguments (ccode/emit/any.c) */
+    bool any;             /* extents, strides and constants are arguments (ccode/emit/print.c) */
     const char *restrict_; /* "restrict" or "" */
     const char *function; /* what stands before "void name(" */
     const char *fma;      /* spelling of fma for %f = "f" or "", e.g. "__builtin_fma%f" */

@@ -1,6 +1,6 @@
 /* data/file.c - files as bytes, gunzipped, and buffers, which are what they become.
  *
- *     jot_read(path) = data_slurp -> jot_decode: by the first bytes, idx, PNG, JPEG, WAV
+ *     jot_read(path) = data_slurp -> jot_decode (data/decode.c)
  *
  * Nothing that a file says is believed before it is compared with how many bytes there are: a
  * gzipped file may become at most 1032 times as long (deflate can do no more), and its memory grows
@@ -159,8 +159,8 @@ gunzip_grow(jot_Buffer *b, size_t most)
 }
 
 /* All members of it, one after the other, as gzip does. */
-static jot_Buffer *
-file_gunzip(DataBytes file)
+jot_Buffer *
+data_gunzip(DataBytes file)
 {
     const size_t most = file.n > SIZE_MAX / 4096 ? SIZE_MAX / 2 : 1032 * file.n + 4096;
     jot_Buffer *b = jot_buffer_make(JOT_U8, 1, (int64_t[]){(int64_t)(4 * file.n + 4096)});
@@ -200,15 +200,15 @@ file_gunzip(DataBytes file)
     return b;
 }
 #else
-static jot_Buffer *
-file_gunzip(DataBytes file)
+jot_Buffer *
+data_gunzip(DataBytes file)
 {
     return data_failed(JOT_EIO, "%s: %s", file.name, jot_reads("gzip"));
 }
 #endif
 
-static bool
-file_is_gzip(DataBytes file)
+bool
+data_is_gzip(DataBytes file)
 {
     return file.n >= 2 && file.p[0] == 0x1f && file.p[1] == 0x8b;
 }
@@ -256,9 +256,9 @@ data_slurp(const char *path)
     if (!b || b->status)
         return b;
     DataBytes file = {path, b->data, b->nbytes};
-    if (!file_is_gzip(file))
+    if (!data_is_gzip(file))
         return b;
-    jot_Buffer *whole = file_gunzip(file);
+    jot_Buffer *whole = data_gunzip(file);
     jot_buffer_free(b);
     return whole;
 }
@@ -267,49 +267,6 @@ jot_Buffer *
 jot_read_bytes(const char *path)
 {
     return data_slurp(path);
-}
-
-jot_Buffer *
-jot_decode(const char *name, const void *bytes, size_t nbytes)
-{
-    DataBytes file = {name ? name : "bytes", bytes, bytes ? nbytes : 0};
-    const uint8_t *p = file.p;
-
-    if (file_is_gzip(file)) {
-        jot_Buffer *whole = file_gunzip(file);
-        if (!whole || whole->status)
-            return whole;
-        DataBytes inner = {file.name, whole->data, whole->nbytes};
-        jot_Buffer *b = file_is_gzip(inner) ? data_failed(JOT_EIO, "%s: gzip within gzip", name)
-                                            : jot_decode(name, inner.p, inner.n);
-        jot_buffer_free(whole);
-        return b;
-    }
-    if (file.n >= 8 && !memcmp(p, "\211PNG\r\n\032\n", 8))
-        return data_png(file);
-    if (file.n >= 3 && !memcmp(p, "\377\330\377", 3))
-        return data_jpeg(file);
-    if (file.n >= 12 && !memcmp(p, "RIFF", 4) && !memcmp(p + 8, "WAVE", 4))
-        return data_wav(file);
-    if (file.n >= 4 && !p[0] && !p[1])
-        return data_idx(file);
-    if (file.n < 4)
-        return data_failed(JOT_EIO, "%s: idx, PNG, JPEG or WAV asked, %zu bytes found", file.name,
-                           file.n);
-    return data_failed(JOT_EIO, "%s: idx, PNG, JPEG or WAV asked, a file that begins with "
-                       "%02x %02x %02x %02x found", file.name, p[0], p[1], p[2], p[3]);
-}
-
-jot_Buffer *
-jot_read(const char *path)
-{
-    jot_Buffer *whole = data_slurp(path);
-
-    if (!whole || whole->status)
-        return whole;
-    jot_Buffer *b = jot_decode(path, whole->data, whole->nbytes);
-    jot_buffer_free(whole);
-    return b;
 }
 
 /* ---- files to write, the locale, the clock ---- */

@@ -36,6 +36,8 @@ JOT_FN jot_Buffer *data_failed(jot_Status status, const char *format, ...);
 JOT_FN jot_Buffer *data_fail(jot_Buffer *buffer, jot_Status status, const char *format, ...);
 /* A file, whole, gunzipped, as u8 (n), with a 0 behind that does not count. */
 JOT_FN jot_Buffer *data_slurp(const char *path);
+JOT_FN bool data_is_gzip(DataBytes file);
+JOT_FN jot_Buffer *data_gunzip(DataBytes file);
 
 /* Formats, from bytes. */
 JOT_FN jot_Buffer *data_idx(DataBytes file);

@@ -311,7 +311,7 @@ clone_is_join(const Fuser *f, const CloneOperands *below, uint32_t i)
 }
 
 /* Policy reward: what is put together is not so again for each window of a pool. Its parts are
- * computed in place (plan/concat.c). */
+ * computed in place (plan/layout/concat.c). */
 static void
 clone_store_joins(Fuser *f, const CloneOperands *below, const int64_t *points)
 {

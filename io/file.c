@@ -1,6 +1,6 @@
-/* io/file.c - a file of tensors: mapped, its format found, its tensors in a list and by name.
+/* io/file.c - a file of tensors (io/format.c opens it): its tensors in a list and by name.
  *
- *     jot_file_open: mmap -> io_formats[..].is -> .read -> io_add, io_add_meta ... -> io_finish
+ *     io_make -> io_add, io_add_meta ... -> io_finish -> io_let_go
  *
  * Nothing that a reader appends is believed: io_add compares every size and place with the bytes
  * that there are. Records and texts lie in blocks that go with the file. A file is alive as long as
@@ -12,49 +12,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
-static const IoFormat io_formats[] = {
-    {"safetensors", ".safetensors", false, io_safetensors_is, io_safetensors_read,
-     io_safetensors_fits, io_safetensors_write},
-    {"npy", ".npy", false, io_npy_is, io_npy_read, io_npy_fits, io_npy_write},
-    {"gguf", ".gguf", false, io_gguf_is, io_gguf_read, io_gguf_fits, io_gguf_write},
-    {"pt", ".pt", true, io_torch_is, io_torch_read, NULL, NULL},
-    {"npz", ".npz", false, io_npz_is, io_npz_read, io_npz_fits, io_npz_write},
-};
-enum { IO_FORMATS = sizeof io_formats / sizeof *io_formats };
-
 typedef struct IoKept { struct IoKept *next; size_t room; char bytes[]; } IoKept;
-
-const char *
-jot_file_can(const char *format)
-{
-#ifndef JOT_CJSON
-    if (!strcmp(format, "safetensors"))
-        return "this build reads no safetensors: install libcjson-dev and build it again "
-               "(jot.c: with -DJOT_CJSON -lcjson)";
-#endif
-#ifndef JOT_ZLIB
-    if (!strcmp(format, "npz"))
-        return "this build writes no npz, and reads what is stored: install zlib1g-dev and build "
-               "it again";
-    if (!strcmp(format, "deflate"))
-        return "this build reads nothing that is deflated: install zlib1g-dev and build it again "
-               "(jot.c: with -DJOT_ZLIB -lz)";
-#endif
-    return !strcmp(format, "deflate") || io_format(format, NULL) ? ""
-           : "safetensors, npy, npz, gguf, pt or deflate asked";
-}
-
-const IoFormat *
-io_format(const char *name, const char *path)
-{
-    for (int k = 0; k < IO_FORMATS; k++) {
-        size_t n = path ? strlen(path) : 0, end = strlen(io_formats[k].end);
-        if (name ? !strcmp(io_formats[k].name, name)
-                 : n >= end && !strcmp(path + n - end, io_formats[k].end))
-            return &io_formats[k];
-    }
-    return NULL;
-}
 
 IoFile *
 io_of(const jot_File *file)
@@ -296,7 +254,7 @@ by_offset(const void *a, const void *b)
                                   : (x->nbytes > y->nbytes) - (x->nbytes < y->nbytes);
 }
 
-static bool
+bool
 io_finish(IoFile *f)
 {
     size_t n = (size_t)f->is.count;
@@ -348,8 +306,8 @@ jot_file_find(const jot_File *file, const char *name)
 
 /* ---- opening and closing ---- */
 
-static void
-file_forget(IoFile *f)
+void
+io_forget(IoFile *f)
 {
     for (IoKept *k = f->kept, *next; k; k = next) {
         next = k->next;
@@ -371,7 +329,7 @@ io_let_go(IoFile *f)
 {
     if (--f->users)
         return;
-    file_forget(f);
+    io_forget(f);
     free(f);
 }
 
@@ -382,8 +340,8 @@ jot_file_close(jot_File *file)
         io_let_go(io_of(file));
 }
 
-static IoFile *
-file_make(const char *name)
+IoFile *
+io_make(const char *name)
 {
     size_t n = strlen(name);
     IoFile *f = calloc(1, sizeof *f + n + 1);
@@ -395,63 +353,6 @@ file_make(const char *name)
     f->is.format = "";
     f->users = 1;
     return f;
-}
-
-static jot_File *
-file_read(IoFile *f)
-{
-    const uint8_t *p = f->bytes.p;
-    char first[40] = "nothing";
-
-    for (int k = 0; k < IO_FORMATS && !f->format; k++)
-        if (io_formats[k].is(f->bytes))
-            f->format = &io_formats[k];
-    for (size_t k = 0; k < f->bytes.n && k < 8; k++)
-        sprintf(first + 3 * k, "%02x ", p[k]);
-    if (!f->format)
-        io_fail(f, JOT_EIO, "safetensors, npy, npz, GGUF or PyTorch's zip asked, %zu bytes that "
-                "begin with %s found", f->bytes.n, first);
-    else if (f->format->read(f))
-        io_finish(f);
-    f->is.format = f->format ? f->format->name : "";
-    f->is.nbytes = f->bytes.n;
-    f->is.tensor = f->tensor;
-    f->is.meta = f->meta;
-    if (f->is.status) {
-        file_forget(f);
-        f->is.tensor = NULL, f->is.meta = NULL;
-        f->is.count = f->is.metas = 0;
-    }
-    return &f->is;
-}
-
-jot_File *
-jot_file_memory(const char *name, const void *bytes, size_t nbytes)
-{
-    IoFile *f = file_make(name ? name : "bytes");
-
-    if (!f)
-        return NULL;
-    f->bytes = (IoBytes){bytes, bytes ? nbytes : 0};
-    return file_read(f);
-}
-
-jot_File *
-jot_file_open(const char *path)
-{
-    IoFile *f = file_make(path ? path : "(no name)");
-    jot_Status status;
-    char why[IO_WHY];
-
-    if (!f)
-        return NULL;
-    if ((status = io_map(path, &f->bytes, why)))
-        io_fail(f, status, "%s", why);
-    else {
-        f->map = (void *)(uintptr_t)f->bytes.p;
-        file_read(f);
-    }
-    return &f->is;
 }
 
 /* ---- metadata ---- */

@@ -16,6 +16,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+size_t
+io_var_nbytes(jot_Var v)
+{
+    return (size_t)jot_nelem(v) * jot_dtype_nbytes(jot_dtype(v));
+}
+
 /* ---- bytes ---- */
 
 static bool

@@ -77,6 +77,9 @@ JOT_FN bool io_shape_nbytes(const jot_Stored *t, size_t *nbytes); /* false: too 
 enum { IO_SHAPE = 24 * JOT_MAX_RANK };
 JOT_FN const char *io_shape(char to[IO_SHAPE], int rank, const int64_t *shape);
 JOT_FN IoFile *io_of(const jot_File *file);
+JOT_FN IoFile *io_make(const char *name); /* one user; NULL: no memory */
+JOT_FN void io_forget(IoFile *f); /* all that it has */
+JOT_FN bool io_finish(IoFile *f); /* nothing follows: the order by name */
 JOT_FN void io_let_go(IoFile *f); /* one user less */
 JOT_FN const IoFormat *io_format(const char *name, const char *path); /* NULL: none */
 

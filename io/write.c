@@ -4,12 +4,6 @@
 #ifndef JOT_NO_HOST
 #include "io/parts.h"
 
-size_t
-io_var_nbytes(jot_Var v)
-{
-    return (size_t)jot_nelem(v) * jot_dtype_nbytes(jot_dtype(v));
-}
-
 /* ---- what is to be written ---- */
 
 static int

@@ -4,7 +4,7 @@
  * whose elements depend on an input is `wanted`, and jot_onnx_run builds again with that input's
  * elements as constants.
  *
- * Read before: onnx/build.c. After: onnx/table.c. */
+ * Read before: onnx/value.c. After: onnx/table.c. */
 #include "onnx/parts.h"
 #include <stdarg.h>
 
@@ -85,18 +85,6 @@ onnx_ints(const OnnxCall *c, const char *name)
 {
     const OnnxAttr *a = onnx_attr(c->s, c->node, name);
     return a && a->n_ints <= 1 << 20 ? jot_ints((int)a->n_ints, a->ints) : jot_ints(0, NULL);
-}
-
-bool
-onnx_given(const OnnxCall *c, int k)
-{
-    return k < c->n && c->in[k];
-}
-
-bool
-onnx_known(const OnnxCall *c, int k)
-{
-    return !onnx_given(c, k) || !c->in[k]->deps;
 }
 
 /* The first input that deps names. */

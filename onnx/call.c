@@ -8,22 +8,6 @@
  * Read before: onnx/build.c. After: onnx/table.c. */
 #include "onnx/parts.h"
 
-/* A function, and what it is for. */
-struct OnnxPlan {
-    OnnxPlan *next;
-    jot_Func f;
-    uint64_t fixed;
-    int n, n_free;
-    jot_DType *dtype;
-    int *rank;
-    int64_t (*shape)[JOT_MAX_RANK];
-    void **data;                       /* of fixed inputs */
-    jot_In *in;
-    jot_Out *out;
-    jot_Tensor *result;
-    OnnxArena arena;
-};
-
 /* ---- graphs ---- */
 
 static bool
@@ -207,16 +191,6 @@ jot_onnx_compile(jot_Onnx *m, const jot_Tensor *in, int n, jot_Tensor *out, int 
 
 /* ---- plans ---- */
 
-static void
-plan_free(OnnxPlan *p)
-{
-    for (int k = 0; p->data && k < p->n; k++)
-        free(p->data[k]);
-    jot_func_free(p->f);
-    onnx_drop(&p->arena);
-    free(p);
-}
-
 static bool
 plan_is(const OnnxPlan *p, const jot_Tensor *in)
 {
@@ -281,7 +255,7 @@ plan_make(jot_Onnx *m, int n, const jot_Tensor *in)
         return p;
     if (!jot_error(m->ctx))
         jot_raise(m->ctx, JOT_EMEM, "onnx: no memory");
-    plan_free(p);
+    onnx_plan_free(p);
     return NULL;
 }
 
@@ -301,7 +275,7 @@ plan_of(jot_Onnx *m, int n, const jot_Tensor *in)
         if (++m->n_plans > JOT_ONNX_PLANS) {
             for (at = &m->plans; (*at)->next; at = &(*at)->next)
                 continue;
-            plan_free(*at);
+            onnx_plan_free(*at);
             *at = NULL;
             m->n_plans--;
         }
@@ -332,17 +306,4 @@ jot_onnx_run(jot_Onnx *m, const jot_Tensor *in, int n, jot_Tensor *out, int n_ou
     if (n_out)
         memcpy(out, p->result, (size_t)n_out * sizeof *out);
     return true;
-}
-
-void
-jot_onnx_free(jot_Onnx *m)
-{
-    if (!m)
-        return;
-    for (OnnxPlan *p = m->plans, *next; p; p = next) {
-        next = p->next;
-        plan_free(p);
-    }
-    jot_close(m->fold);
-    onnx_unref(m, NULL);
 }

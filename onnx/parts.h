@@ -3,8 +3,9 @@
  *
  *     bytes --protobuf-c--> messages --build.c, by table.c--> jot's variables --call.c--> functions
  *
- *     model.c    files, messages, limits          tensor.c   elements of tensors
- *     build.c    nodes in order, names, what is computed at once, messages
+ *     hold.c     memory, files, how long a model lives
+ *     model.c    messages, limits                 tensor.c   elements of tensors
+ *     value.c    names, what is computed at once  build.c    nodes in order, messages
  *     attr.c     attributes and operands as C has them
  *     table.c    the operators: {name, opset from, function}
  *     op/        the operators' functions, composed on core.h and nn.h
@@ -13,7 +14,7 @@
  * There are two contexts: the caller's, and an interpreter's (`fold`), in which small constants and
  * what is made of them live. An operator's function does not know in which one it builds.
  *
- * Read before: onnx.h. After: onnx/model.c. */
+ * Read before: onnx.h. After: onnx/hold.c, onnx/model.c. */
 #ifndef JOT_ONNX_PARTS_H
 #define JOT_ONNX_PARTS_H
 #include "onnx.h"
@@ -43,6 +44,7 @@ enum {
     ONNX_FEW = 16,                     /* elements of an input that says which branch is taken */
     ONNX_SMALL = 4096,                 /* elements of constants that are computed at once */
     ONNX_LARGE = 1 << 24,              /* elements that are read while a graph is built */
+    ONNX_TIMES = 64,                   /* bytes that unpacking one may take */
     ONNX_OUTS = 4                      /* results that a function may set beyond those asked for */
 };
 
@@ -77,6 +79,22 @@ struct jot_Onnx {
     jot_OnnxValue *in, *out, *weight;
     OnnxPlan *plans;
     int n_plans;
+};
+
+/* A function, and what it is for (onnx/call.c). */
+struct OnnxPlan {
+    OnnxPlan *next;
+    jot_Func f;
+    uint64_t fixed;
+    int n, n_free;
+    jot_DType *dtype;
+    int *rank;
+    int64_t (*shape)[JOT_MAX_RANK];
+    void **data;                       /* of fixed inputs */
+    jot_In *in;
+    jot_Out *out;
+    jot_Tensor *result;
+    OnnxArena arena;
 };
 
 /* A value of a graph that is being built. */
@@ -151,15 +169,21 @@ typedef struct OnnxOp {
     unsigned reads;                    /* operands that are only read as numbers: a bit each */
 } OnnxOp;
 
-/* ---- model.c ---- */
+/* ---- hold.c ---- */
 JOT_FN void *onnx_take(OnnxArena *arena, size_t n, size_t nbytes); /* zeros; NULL: none */
 JOT_FN void onnx_drop(OnnxArena *arena);
 JOT_FN char *onnx_copy(OnnxArena *arena, const char *s);
 JOT_FN bool onnx_map_put(OnnxMap *map, const char *name, void *value); /* replaces */
 JOT_FN void *onnx_map_get(const OnnxMap *map, const char *name);
 JOT_FN const OnnxFile *onnx_file(jot_Onnx *m, const char *location); /* NULL: raised */
-JOT_FN const OnnxGraph *onnx_graph(jot_Onnx *m, const OnnxAttr *a); /* NULL: raised */
+/* path NULL: as a file that is not there. */
+JOT_FN bool onnx_map_file(jot_Ctx *ctx, const char *path, const char *beside, OnnxFile *f);
+JOT_FN ProtobufCAllocator onnx_budget(jot_Onnx *m, size_t nbytes); /* to unpack so many */
 JOT_FN void onnx_unref(void *m, const void *data); /* a jot_ReleaseFn */
+JOT_FN void onnx_plan_free(OnnxPlan *p);
+
+/* ---- model.c ---- */
+JOT_FN const OnnxGraph *onnx_graph(jot_Onnx *m, const OnnxAttr *a); /* NULL: raised */
 JOT_FN const OnnxFunction *onnx_function(const jot_Onnx *m, const OnnxNode *node);
 JOT_FN int onnx_opset_of(JotOnnx__Import *const *imports, size_t n);
 static inline const char *
@@ -174,18 +198,21 @@ JOT_FN const char *onnx_element_name(int element);
 JOT_FN int64_t onnx_tensor_nelem(const OnnxTensor *t); /* -1: too many */
 JOT_FN jot_Var onnx_tensor(jot_Onnx *m, jot_Ctx *ctx, const OnnxTensor *t, const char *what);
 
-/* ---- build.c ---- */
+/* ---- value.c ---- */
 JOT_FN OnnxValue *onnx_value(OnnxBuild *b, const char *name, uint64_t deps);
 JOT_FN OnnxValue *onnx_value_of(OnnxBuild *b, jot_Var v, uint64_t deps);
 JOT_FN int64_t onnx_value_nelem(const OnnxValue *v);
 JOT_FN jot_Var onnx_on(OnnxBuild *b, OnnxValue *v, jot_Ctx *ctx); /* poison: raised */
 JOT_FN OnnxValue *onnx_find(OnnxBuild *b, const OnnxScope *s, const char *name);
 JOT_FN bool onnx_bind(OnnxBuild *b, OnnxScope *s, const char *name, OnnxValue *v);
-JOT_FN bool onnx_nodes(OnnxBuild *b, OnnxScope *s, OnnxNode *const *nodes, size_t n);
+JOT_FN bool onnx_given(const OnnxCall *c, int k);
 JOT_FN bool onnx_known(const OnnxCall *c, int k); /* whether operand k depends on no input */
 /* v, made of operands in mask alone: computed once if these depend on no input. */
 JOT_FN jot_Var onnx_hold(OnnxCall *c, jot_Var v, unsigned mask);
 JOT_FN void onnx_hold_operands(OnnxCall *c); /* those that operators made of constants */
+
+/* ---- build.c ---- */
+JOT_FN bool onnx_nodes(OnnxBuild *b, OnnxScope *s, OnnxNode *const *nodes, size_t n);
 JOT_FN bool onnx_build(OnnxBuild *b, jot_Vars in, uint64_t fixed, jot_Var *out);
 JOT_FN void onnx_end(OnnxBuild *b);
 
@@ -200,7 +227,6 @@ JOT_FN double onnx_f(const OnnxCall *c, const char *name, double otherwise);
 JOT_FN const char *onnx_text(OnnxCall *c, const char *name, const char *otherwise);
 JOT_FN bool onnx_is(OnnxCall *c, const char *name, const char *text); /* the attribute is text */
 JOT_FN jot_Ints onnx_ints(const OnnxCall *c, const char *name); /* n 0: none */
-JOT_FN bool onnx_given(const OnnxCall *c, int k);
 /* The elements of operand k; false: not known while the graph is built, or no such numbers. */
 JOT_FN bool onnx_read(OnnxCall *c, int k, jot_Ints *to);
 JOT_FN const double *onnx_read_f64(OnnxCall *c, int k);

@@ -36,32 +36,6 @@ spec_name(const NodeSpec *spec)
     return spec->kind == NODE_EW ? jot_ew_info[spec->op].name : kinds[spec->kind];
 }
 
-JOT_FN bool
-jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int64_t *ext,
-             int64_t *nelem)
-{
-    /* extents of 0 are left out of the limit's product, so that strides never overflow either */
-    int64_t nbytes = (int64_t)jot_dtype_nbytes(dtype), n = 1;
-    char buf[SHAPE_TEXT];
-    int k;
-
-    if (rank < 0 || rank > JOT_MAX_RANK)
-        return jot_fail(ctx, JOT_ESHAPE, "%s: rank %d is not in 0..%d", op, rank, JOT_MAX_RANK);
-    if (rank && !ext)
-        return jot_fail(ctx, JOT_EUSE, "%s: the shape is NULL", op);
-    for (k = 0; k < rank; k++) {
-        if (ext[k] < 0)
-            return jot_fail(ctx, JOT_ESHAPE, "%s: extent %lld of dimension %d is negative", op,
-                            (long long)ext[k], k);
-        n *= ext[k] != 0;
-        if (ext[k] && (!jot_mul_ok(nbytes, ext[k], &nbytes) || nbytes > (int64_t)1 << 62))
-            return jot_fail(ctx, JOT_ESHAPE, "%s: %s %s is too large (more than 2^62 bytes)", op,
-                            jot_dtype_name(dtype), jot_shape_str(buf, rank, ext));
-    }
-    *nelem = n ? nbytes / (int64_t)jot_dtype_nbytes(dtype) : 0;
-    return true;
-}
-
 static bool
 spec_ok(jot_Ctx *ctx, const NodeSpec *spec, int64_t *nelem)
 {

@@ -306,7 +306,7 @@ JOT_FN Buffer *jot_buffer_copy(const Buffer *buf, const char *key, size_t nkey);
 JOT_FN Buffer *jot_buffer_copy_new(jot_Ctx *ctx, size_t nbytes, bool padded, const char *key,
                                    size_t nkey);
 JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
-/* ops/packed_only.c: free p, because a copy in another layout has the elements. Returns a table for
+/* ops/buffer.c: free p, because a copy in another layout has the elements. Returns a table for
  * the caller to fill: for each position of each dimension its offset in the copy, in elements (an
  * element's place there is the sum over its dimensions). NULL: memory was refused, or p must stay.
  * jot_buffer_back makes p again from the copy; false: memory was refused. */
@@ -315,7 +315,7 @@ JOT_FN int64_t *jot_buffer_packed_only(jot_Ctx *ctx, Buffer *buf, Buffer *copy, 
 JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_forget_packed(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* new elements follow: drop copies */
-/* Nodes of user code hold a reference of their CodeSpec (ccode/lower/code.c). */
+/* Nodes of user code hold a reference of their CodeSpec (ops/user/release.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);
 JOT_FN void jot_code_unref(jot_Ctx *ctx, struct CodeSpec *code);
 /* Drop the pending assignments whose variable was assigned anew, or ended, before they ran. */
@@ -444,7 +444,7 @@ JOT_FN void jot_scalar_write(void *element, jot_DType dtype, jot_Scalar v);
  * the prelude. */
 JOT_FN jot_Scalar jot_scalar_apply(EwOp op, jot_DType in, jot_DType out, const jot_Scalar *operand);
 
-/* ---- text ---- */
+/* ---- shapes (ops/shape.c), text ---- */
 JOT_FN void jot_shape_text(Text *text, int rank, const int64_t *ext); /* (2, 3) */
 enum { SHAPE_TEXT = 400 };
 JOT_FN const char *jot_shape_str(char buf[SHAPE_TEXT], int rank, const int64_t *ext); /* in buf */

@@ -348,13 +348,3 @@ jot_maps_truth(jot_Ctx *ctx, NodeId x)
         return x;
     return jot_ew_of(ctx, EW_NE, x, jot_const_f64(ctx, (jot_DType)n->dtype, n->rank, n->ext, 0), 0);
 }
-
-JOT_FN NodeId
-jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index)
-{
-    jot_Scalar zero = {0};
-
-    if (x)
-        zero = jot_scalar_from_f64(0, (jot_DType)jot_node(ctx, x)->dtype);
-    return jot_reindex_node(ctx, x, rank, ext, index, 0, NULL, zero, 0, NULL);
-}

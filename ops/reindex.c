@@ -471,6 +471,16 @@ jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix 
     return id;
 }
 
+JOT_FN NodeId
+jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index)
+{
+    jot_Scalar zero = {0};
+
+    if (x)
+        zero = jot_scalar_from_f64(0, (jot_DType)jot_node(ctx, x)->dtype);
+    return jot_reindex_node(ctx, x, rank, ext, index, 0, NULL, zero, 0, NULL);
+}
+
 /* ---- the user's reindex ------------------------------------------------------------------- */
 
 jot_Var

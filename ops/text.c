@@ -12,26 +12,6 @@
  * Read before: ops/graph.h, ops/index/index.h. */
 #include "ops/graph.h"
 
-JOT_FN void
-jot_shape_text(Text *text, int rank, const int64_t *ext)
-{
-    int k;
-
-    jot_text_put(text, "(", 1);
-    for (k = 0; k < rank; k++)
-        jot_text_f(text, k ? ", %lld" : "%lld", (long long)ext[k]);
-    jot_text_put(text, ")", 1);
-}
-
-JOT_FN const char *
-jot_shape_str(char buf[SHAPE_TEXT], int rank, const int64_t *ext)
-{
-    Text text = {NULL, buf, 0, SHAPE_TEXT};
-
-    jot_shape_text(&text, rank, ext);
-    return buf;
-}
-
 static void
 text_value(Text *text, const Node *n)
 {

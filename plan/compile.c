@@ -50,6 +50,26 @@ jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module)
     jot_mem_free(&ctx->mem, module, sizeof *module);
 }
 
+JOT_FN void
+jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel)
+{
+    PlanKernel **link;
+
+    if (!kernel || --kernel->refs)
+        return;
+    link = &ctx->plans->kernels[kernel->hash % PLAN_BUCKETS];
+    while (*link && *link != kernel)
+        link = &(*link)->next;
+    if (*link)
+        *link = kernel->next;
+    if (kernel->module)
+        jot_plan_module_unref(ctx, kernel->module);
+    if (kernel->better)
+        jot_plan_module_unref(ctx, kernel->better);
+    jot_mem_free(&ctx->mem, kernel->text, kernel->nbytes);
+    jot_mem_free(&ctx->mem, kernel, sizeof *kernel);
+}
+
 static void
 module_hold(PlanModule *module, PlanKernel *k, uint32_t at)
 {

@@ -6,7 +6,7 @@
  *                 kernels by text ------> PlanKernel ---> PlanModule (what one compile gave)
  *                 block of temporaries
  *
- * Read before: plan/plan.h. After: plan.c, plan/make.c, plan/key.c, plan/run.c. */
+ * Read before: plan/plan.h. After: plan.c, plan/make.c, plan/known/key.c, plan/run.c. */
 #ifndef JOT_PLAN_PARTS_H
 #define JOT_PLAN_PARTS_H
 #include "plan/plan.h"
@@ -204,10 +204,10 @@ JOT_FN void jot_func_end(Func *f);
 JOT_FN bool jot_plan_cache_open(jot_Ctx *ctx);
 /* Fills in roots, list and asked for what is wanted. */
 JOT_FN bool jot_plan_select(jot_Ctx *ctx, Selection *s);
-JOT_FN bool jot_plan_listed(jot_Ctx *ctx, const Selection *s, NodeId id); /* is it in list? */
 JOT_FN void jot_plan_selection_free(jot_Ctx *ctx, Selection *s);
 
-/* plan/key.c: the cache. */
+/* plan/known/key.c */
+JOT_FN bool jot_plan_listed(jot_Ctx *ctx, const Selection *s, NodeId id); /* is it in list? */
 JOT_FN bool jot_plan_key(jot_Ctx *ctx, const Selection *s, uint64_t *hash); /* into plans->key */
 JOT_FN uint64_t jot_plan_hash(const uint32_t *key, uint32_t n);
 /* Numbers of a key are written one after the other into room that was made for the whole node: what
@@ -220,12 +220,14 @@ JOT_FN uint32_t *jot_key_node(jot_Ctx *ctx, uint32_t *w, NodeId id, uint8_t role
                               void *of);
 /* Append the nodes of a list, which is the last walk's. */
 JOT_FN bool jot_key_list(jot_Ctx *ctx, const NodeList *list, const uint8_t *asked);
+
+/* plan/known/cache.c */
 JOT_FN Plan *jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash); /* of that key */
 JOT_FN void jot_plan_keep(jot_Ctx *ctx, Plan *plan); /* the oldest go when there are too many */
 JOT_FN void jot_plan_drop(jot_Ctx *ctx, Plan *plan); /* out of the cache, and freed */
 JOT_FN void jot_plan_empty(jot_Ctx *ctx, Plan *plan); /* but for its key and dialect */
+JOT_FN void jot_plan_drop_oldest(jot_Ctx *ctx); /* ... which has one, at least */
 JOT_FN void jot_plan_free(jot_Ctx *ctx, Plan *plan);
-JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 
 /* plan/tier/rates.c: measure the machine if that was put off and is due. True: it was now, and
  * plans that were priced before are found no more. */
@@ -252,7 +254,7 @@ JOT_FN bool jot_donate_holds(const Plan *plan, uint32_t var);
 JOT_FN void jot_donate_settle(Plan *plan); /* after the order: what does not hold is dropped */
 /* For a run: which roots may lie over their leaves now. */
 JOT_FN void jot_donate_run(jot_Ctx *ctx, const Plan *plan, Selection *s);
-/* plan/packed_only.c: state that is kept in copies alone. */
+/* plan/layout/packed_only.c: state that is kept in copies alone. */
 JOT_FN void jot_packed_only_settle(Plan *plan);
 /* The leaf's elements are where this plan reads them. False: refused. */
 JOT_FN bool jot_packed_only_bind(jot_Ctx *ctx, const Plan *plan, uint32_t leaf, Buffer *buf);
@@ -272,7 +274,7 @@ typedef struct {
 } PlanCopied;
 typedef struct { uint32_t group, pos, copy; } PlanRead; /* or, of a written copy, write */
 
-/* A group as numbers, wherever it stands (plan/known.c). */
+/* A group as numbers, wherever it stands (plan/known/known.c). */
 typedef struct {
     Vec(uint32_t) key;
     Vec(uint32_t) pos;     /* the positions that it reaches, by their number in it */
@@ -325,8 +327,9 @@ typedef struct {
     uint32_t *readers;     /* per position: nodes that read it */
     uint8_t *plain;        /* per position: user code reads or writes it: row-major */
     const Layout **layout; /* per position: of a temporary; NULL: row-major */
-    uint32_t *within, *writers; /* plan/concat.c. Per position: 1 + that of the variable that it is
-                              a part of; steps that write its parts. NULL: no parts */
+    /* plan/layout/concat.c. Per position: 1 + that of the variable that it is a part of; steps that
+     * write its parts. NULL: no parts */
+    uint32_t *within, *writers;
     uint8_t *absent;       /* per group: it has no step, what it would write is there */
     Vec(PlanCopied) copies;
     Vec(PlanRead) reads;   /* in order of groups */
@@ -373,22 +376,22 @@ JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 /* Lanes of kernels that gain by the machine's. */
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
 JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
-JOT_FN bool jot_plan_random(const Make *m); /* schedules are drawn */
-JOT_FN bool jot_plan_step(Make *m, uint32_t group);
-/* Parts of a step: an argument; what a text is launched as (launch->kernel NULL: refused); does it
- * want a quick tier; the step to the plan's, or its kernels given back. */
-JOT_FN bool jot_plan_arg_at(Make *m, uint32_t pos); /* jot_plan_var as one */
-/* ... memory of this step alone. */
-JOT_FN bool jot_plan_arg_own(Make *m, int64_t nelem, jot_DType dtype);
-JOT_FN void jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what,
-                                 bool code, PlanTier tier, const EmitInfo *info);
-JOT_FN bool jot_plan_step_quick(const Make *m, const PlanStep *step);
-/* Arguments and scalars follow; they are there. The second fails, and gives the kernels back,
- * unless all that went before is ok. */
-JOT_FN void jot_plan_step_begin(const Make *m, PlanStep *step);
-JOT_FN bool jot_plan_step_end(Make *m, PlanStep *step, bool ok);
 /* Give the buffers of the group's kernel their layouts; k->bufs as in args. */
 JOT_FN void jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *args);
+/* What a new step is made of: a group, or a kernel of the plan's own. */
+typedef struct {
+    Make *m;
+    uint32_t group;
+    Kernel *own;           /* NULL: the group's */
+    const SchedOwn *sched; /* of the own one */
+    const char *what;
+    const BuildArgs *args;
+    size_t shared_nbytes;
+    PlanStep *step;
+    bool kept;             /* its text was on disk (plan/tier/kept.c) */
+} KernelStep;
+/* Both tiers, if the quick one is there and of use; remembered if `keep`. */
+JOT_FN bool jot_plan_tiers(KernelStep *s, bool keep);
 /* A step that runs a kernel of the plan's own: k's buffers are the variables var[0..n). copy: as in
  * PlanStep. sched NULL: by rule. */
 JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched,
@@ -396,6 +399,29 @@ JOT_FN bool jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedO
 /* ... that was kept under the key at hand (keep: it is to be). */
 JOT_FN bool jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var,
                                uint32_t n);
+
+/* plan/kernel.c */
+JOT_FN bool jot_plan_step(Make *m, uint32_t group);
+
+/* plan/step.c. Parts of a step: an argument; what a text is launched as (launch->kernel NULL:
+ * refused); does it want a quick tier; the step to the plan's, or its kernels given back. */
+JOT_FN bool jot_plan_arg_at(Make *m, uint32_t pos); /* jot_plan_var as one */
+/* ... memory of this step alone. */
+JOT_FN bool jot_plan_arg_own(Make *m, int64_t nelem, jot_DType dtype);
+/* ... a variable that was met before, alive in the step to come; bytes that all calls of a launch
+ * share, the last argument (0: none). */
+JOT_FN bool jot_plan_arg_again(Make *m, uint32_t var);
+JOT_FN bool jot_plan_arg_shared(Make *m, size_t nbytes);
+JOT_FN void jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *what,
+                                 bool code, PlanTier tier, const EmitInfo *info);
+JOT_FN bool jot_plan_step_quick(const Make *m, const PlanStep *step);
+/* Arguments and scalars follow; they are there. The second fails, and gives the kernels back,
+ * unless all that went before is ok. */
+JOT_FN void jot_plan_step_begin(const Make *m, PlanStep *step);
+JOT_FN bool jot_plan_step_end(Make *m, PlanStep *step, bool ok);
+/* All arguments of one that runs a kernel of the plan's own. */
+JOT_FN bool jot_plan_own_args(Make *m, const uint32_t *var, uint32_t n, size_t shared_nbytes,
+                              PlanStep *step);
 /* The variable of a position, made when it is first met and alive in the step to come. */
 JOT_FN bool jot_plan_var(Make *m, uint32_t pos, uint32_t *number);
 /* A new one, alive in the step to come; NULL: refused. */
@@ -414,14 +440,18 @@ JOT_FN bool jot_plan_code_step(Make *m, uint32_t group, NodeId id);
 JOT_FN bool jot_plan_stack_step(Make *m, NodeId id);
 
 /* plan/flow/make.c: plans of all bodies in a selection, before anything else of its plan; its
- * numbers are those of the last walk again. Their end. */
+ * numbers are those of the last walk again. */
 JOT_FN bool jot_flow_plans(jot_Ctx *ctx, const Selection *s, Plan *plan);
-JOT_FN void jot_flow_drop(jot_Ctx *ctx, PlanFlow *flow);
 /* plan/flow/run.c: the step runs, in this process. */
 JOT_FN void jot_flow_host(jot_Ctx *ctx, const Plan *plan, const PlanStep *step,
                           const PlanBind *bind);
 
-/* plan/known.c: groups that were met before. */
+/* plan/known/key.c, of groups. */
+/* Number of an expression in a whole key; what the expressions are, behind it. */
+JOT_FN uint32_t jot_key_index(Make *m, Ix ix);
+JOT_FN bool jot_key_indices(Make *m);
+
+/* plan/known/known.c: groups that were met before. */
 /* Before a plan is made; after one failed: what it made known is forgotten, for its kernels are not
  * there. */
 JOT_FN bool jot_plan_knowns_begin(jot_Ctx *ctx);
@@ -441,9 +471,7 @@ JOT_FN bool jot_plan_group_key_pack(Make *m, jot_DType dtype, const Layout *from
 JOT_FN void jot_plan_group_key_free(Make *m);
 JOT_FN PlanKnown *jot_plan_known(const Make *m);        /* of m->sought; NULL: new */
 JOT_FN PlanKnown *jot_plan_know(Make *m, size_t nbytes); /* a cleared record; NULL: refused */
-/* Steps: may they be taken from there? One is kept (its numbers are the last in plan.ints),
- * and taken. */
-JOT_FN bool jot_plan_known_fits(const Make *m);
+/* A step is kept (its numbers are the last in plan.ints), and taken. */
 JOT_FN bool jot_plan_known_keep(Make *m, const PlanStep *step, const BuildArgs *args,
                                 size_t shared_nbytes);
 JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step, BuildArgs *args,
@@ -463,9 +491,6 @@ JOT_FN void jot_kept_loaded(Make *m);              /* what was read is asked for
 /* Before a run, or (due) when kernels are compiled: write what is fresh, at the second run. */
 JOT_FN void jot_kept_write(jot_Ctx *ctx, Plan *plan, bool due);
 JOT_FN void jot_kept_free(jot_Ctx *ctx, Plan *plan);
-/* Number of an expression in a whole key; what the expressions are, behind it. */
-JOT_FN uint32_t jot_kept_index(Make *m, Ix ix);
-JOT_FN bool jot_kept_indices(Make *m);
 
 /* plan/layout/layout.c: the layout of each temporary, and copies in other layouts; before any
  * step. */
@@ -476,7 +501,7 @@ JOT_FN PlanCopied *jot_plan_copy_of(Make *m, uint32_t group, uint32_t pos);
 /* A copy of the variable would stay good: it is state that this evaluation does not assign. */
 JOT_FN bool jot_plan_copy_lasts(const Make *m, uint32_t pos);
 
-/* plan/concat.c: the position of the variable that this one is a part of, or is. */
+/* plan/layout/concat.c: the position of the variable that this one is a part of, or is. */
 JOT_FN uint32_t jot_plan_concat(const Make *m, uint32_t pos);
 JOT_FN bool jot_plan_reshapes(Make *m); /* once layouts are known; false: refused */
 
@@ -503,6 +528,7 @@ JOT_FN bool jot_plan_compile_now(jot_Ctx *ctx, PlanKernel **k, uint32_t n);
 /* A fresh kernel that is on disk gets its function. */
 JOT_FN void jot_plan_recall(Make *m, PlanKernel *kernel);
 JOT_FN void jot_plan_units_free(Make *m);
+JOT_FN void jot_plan_kernel_unref(jot_Ctx *ctx, PlanKernel *kernel);
 JOT_FN void jot_plan_module_unref(jot_Ctx *ctx, PlanModule *module);
 
 /* plan/tier/tier.c: which of two tiers runs. */
@@ -562,7 +588,11 @@ JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
  * as small from now on, and the plan is to be made anew. */
 JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);
 
+/* plan/options.c */
 JOT_FN bool jot_plan_dumps(const jot_Ctx *ctx, char letter);
 JOT_FN void jot_plan_log(jot_Ctx *ctx, Text *text); /* writes and empties it */
+JOT_FN void jot_plan_dump_letters(jot_Ctx *ctx);
+JOT_FN bool jot_plan_random(const Make *m); /* schedules are drawn */
+JOT_FN bool jot_plan_known_fits(const Make *m); /* may steps be taken from what is known? */
 
 #endif

@@ -9,64 +9,10 @@
  *
  * So a failure anywhere leaves every node as it was: all or nothing.
  *
- * Read before: plan/parts.h. After: plan/key.c, plan/make.c, plan/run.c, eval.c. */
+ * Read before: plan/parts.h. After: plan/known/key.c, plan/make.c, plan/run.c, eval.c. */
 #include "plan/parts.h"
 #include "ops/user/code.h"
 #include "plan/tier/profile.h"
-
-/* ---- dumps -------------------------------------------------------------------------------- */
-
-JOT_FN bool
-jot_plan_dumps(const jot_Ctx *ctx, char letter)
-{
-    const char *s = ctx->config.dump;
-
-    for (; s && *s; s++)
-        if (*s == letter)
-            return true;
-    return false;
-}
-
-JOT_FN void
-jot_plan_log(jot_Ctx *ctx, Text *text)
-{
-    if (text->n && ctx->mem.hooks.log)
-        ctx->mem.hooks.log(ctx->mem.hooks.ud, text->s, text->n);
-    jot_text_free(text);
-}
-
-JOT_FN bool
-jot_plan_dump_known(char letter)
-{
-    static const char own[] = "?gfyprt";
-    int i;
-
-    for (i = 0; own[i]; i++)
-        if (own[i] == letter)
-            return true;
-    for (i = 0; i < jot_emit_passes_n; i++)
-        if (jot_emit_passes[i].letter == letter)
-            return true;
-    return false;
-}
-
-static void
-plan_dump_letters(jot_Ctx *ctx)
-{
-    Text t = {&ctx->mem, NULL, 0, 0};
-    int i;
-
-    jot_text_f(&t, "letters of JOT_DUMP:\n  g graph: the nodes that are needed\n"
-                   "  f fusion: groups, and the edges left between them\n"
-                   "  y layouts: of temporaries, and which variables are copied into others\n"
-                   "  r reasons: of each kernel, why strategies of schedules refused it\n"
-                   "  p plan: launches, and where temporaries lie\n"
-                   "  t time: of every launch\n");
-    for (i = 0; i < jot_emit_passes_n; i++)
-        jot_text_f(&t, "  %c %s: %s\n", jot_emit_passes[i].letter, jot_emit_passes[i].name,
-                   jot_emit_passes[i].what);
-    jot_plan_log(ctx, &t);
-}
 
 static void
 plan_dump_graph(jot_Ctx *ctx, const Selection *s)
@@ -173,14 +119,6 @@ jot_plan_select(jot_Ctx *ctx, Selection *s)
     return ok && jot_flow_settle(ctx, &s->list);
 }
 
-JOT_FN bool
-jot_plan_listed(jot_Ctx *ctx, const Selection *s, NodeId id)
-{
-    uint32_t at = jot_node(ctx, id)->at;
-
-    return at < s->list.n && s->list.v[at] == id;
-}
-
 JOT_FN void
 jot_plan_selection_free(jot_Ctx *ctx, Selection *s)
 {
@@ -204,7 +142,7 @@ jot_plan_cache_open(jot_Ctx *ctx)
     if (!ctx->plans)
         return jot_fail_memory(ctx, "run");
     if (jot_plan_dumps(ctx, '?'))
-        plan_dump_letters(ctx);
+        jot_plan_dump_letters(ctx);
     return true;
 }
 
@@ -274,6 +212,14 @@ plan_copies(const Plan *plan)
     return false;
 }
 
+/* One run of the plan: out[i] is new data for root i. */
+static bool
+plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
+{
+    return ctx->backend->device ? jot_plan_replay_device(ctx, plan, s, out)
+                                : jot_plan_replay(ctx, plan, s, out);
+}
+
 /* Memory was refused to a run that would have kept copies of state: a slower plan that reads the
  * state as it lies takes this one's place, and runs. */
 static bool
@@ -296,7 +242,7 @@ plan_retry(jot_Ctx *ctx, Selection *s, Plan *plan, Buffer **out)
     ctx->plans->no_copies = true;
     plan = plan_new(ctx, s, hash);
     ctx->plans->no_copies = false;
-    if (!plan || !jot_plan_replay(ctx, plan, s, out))
+    if (!plan || !plan_replay(ctx, plan, s, out))
         return false;
     plan->used = ++ctx->plans->clock;
     jot_text_f(&text, "jot: slower code stays in use: no memory for weights in another layout\n");
@@ -324,7 +270,7 @@ plan_compute(jot_Ctx *ctx, Selection *s, Buffer **out)
     ctx->stats.last_temp_nbytes = (uint64_t)plan->temp_nbytes;
     ctx->stats.last_block_nbytes = plan->scratch;
     ctx->stats.last_bound_nbytes = plan->bound;
-    if (jot_plan_replay(ctx, plan, s, out))
+    if (plan_replay(ctx, plan, s, out))
         return true;
     return ctx->status == JOT_EMEM && plan_copies(plan) && plan_retry(ctx, s, plan, out);
 }
@@ -431,4 +377,22 @@ jot_plan_run(jot_Ctx *ctx, const NodeId *roots, uint32_t n)
         memcpy(ctx->message, message, sizeof message);
     }
     return ok;
+}
+
+JOT_FN void
+jot_plan_close(jot_Ctx *ctx)
+{
+    struct PlanCache *c = ctx->plans;
+
+    if (!c)
+        return;
+    while (c->nplans)
+        jot_plan_drop_oldest(ctx);
+    jot_plan_knowns_close(ctx);
+    jot_plan_tuned_close(ctx);
+    jot_vec_free(&ctx->mem, c->key);
+    jot_mem_free(&ctx->mem, c->block, c->block_nbytes);
+    jot_plan_close_device(ctx);
+    jot_mem_free(&ctx->mem, c, sizeof *c);
+    ctx->plans = NULL;
 }

@@ -37,8 +37,10 @@ JOT_FN void jot_fetch_due(jot_Ctx *ctx); /* the callbacks of what evaluations so
 JOT_FN void jot_fetch_leave(jot_Ctx *ctx, const Buffer *buf);
 /* plan/tier/rates.c. The target's rates as they will stay: measured now, if that was put off. */
 JOT_FN void jot_plan_rates(jot_Ctx *ctx);
-JOT_FN bool jot_plan_dump_known(char letter); /* a letter of JOT_DUMP */
-/* Free all plans, compiled kernels and the block of temporaries. */
+JOT_FN bool jot_plan_dump_known(char letter); /* plan/options.c: a letter of JOT_DUMP */
+/* plan/function/function.c. End all compiled functions. */
+JOT_FN void jot_func_close(jot_Ctx *ctx);
+/* plan/plan.c. Free all plans, compiled kernels and the block of temporaries. */
 JOT_FN void jot_plan_close(jot_Ctx *ctx);
 
 /* plan/flow/form.c. Branches and loops of a list in the forms that this one wants; the list's

@@ -362,10 +362,6 @@ jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
     PlanBind bind;
     bool ok;
 
-    if (ctx->backend->device) {
-        jot_mem_free(&ctx->mem, bindings, n * sizeof *bindings);
-        return jot_plan_replay_device(ctx, plan, s, out);
-    }
     if (bindings) {
         jot_plan_bind_at(&bind, plan, bindings);
         jot_donate_run(ctx, plan, s);

@@ -1,9 +1,15 @@
-/* plan/text.c - the text of one group's kernel: put into layouts, scheduled, printed.
+/* plan/text.c - the text of one group's kernel: put into layouts, scheduled, printed, in each of
+ * its tiers.
  *
  *     group -> Kernel -> layouts -> Sched (ccode/strategy/) -> "void jot_k_0000000000000000(...)"
  *
+ * Where the backend has a quick tier and the kernel's function is not there yet, the group is
+ * printed a second time, with the plain schedule as strict C99 whose extents, strides and constants
+ * are arguments: a compiler that does not optimise gains nothing by vectors, nor by numbers, and
+ * shapes that differ in numbers share the text.
+ *
  *   requires  groups, layouts and copies of the plan     keeps  the plan
- * Read before: plan/built.c, ccode/strategy/strategy.h. After: plan/kernel.c. */
+ * Read before: plan/built.c, plan/step.c, ccode/strategy/strategy.h. After: plan/kernel.c. */
 #include "ccode/rewrite/rewrite.h"
 #include "plan/parts.h"
 #include "ops/user/code.h"
@@ -11,14 +17,6 @@
 /* Of a drawn schedule without vectors, whose values a compiler may have on the stack, all of them:
  * some 30 bytes a line, where a thread of the library's own has 256 KB. */
 enum { TEXT_LINES = 2048 };
-
-JOT_FN bool
-jot_plan_random(const Make *m)
-{
-    const char *word = m->ctx->config.schedule;
-
-    return word && word[0] == 'r' && word[1] == 'a';
-}
 
 JOT_FN bool
 jot_plan_refused(Make *m, Text *why, const char *what)
@@ -199,4 +197,100 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
         jot_plan_refused(m, &why, what);
     jot_text_free(&why);
     return ok;
+}
+
+/* ---- in its tiers ------------------------------------------------------------------------- */
+
+/* The dump was written before the name was known. */
+static void
+kernel_dump_name(Text *dump, size_t from, const PlanKernel *k)
+{
+    const size_t n = sizeof PLAN_NO_NAME - 1;
+    size_t i;
+
+    for (i = from; i + n <= dump->n; i++)
+        if (dump->s[i] == 'j' && !memcmp(dump->s + i, PLAN_NO_NAME, n))
+            memcpy(dump->s + i, k->name, n);
+}
+
+JOT_FN bool
+jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_t *var, uint32_t n)
+{
+    PlanStep step = {0};
+    size_t shared_nbytes = 0;
+    bool ok = jot_plan_known_step(m, known, &step, &m->args, &shared_nbytes);
+
+    step.copy = copy;
+    ok = ok && jot_plan_own_args(m, var, n, shared_nbytes, &step);
+    return jot_plan_step_end(m, &step, ok);
+}
+
+/* Its text for a tier is what the step launches there. */
+static bool
+kernel_tier(KernelStep *s, PlanTier tier)
+{
+    Make *m = s->m;
+    PlanStep *step = s->step;
+    PlanLaunch *launch = tier == TIER_BEST ? &step->best : &step->quick;
+    Text text = {&m->ctx->mem, NULL, 0, 0}, why = {&m->ctx->mem, NULL, 0, 0};
+    EmitInfo info = {0};
+    size_t dumped = m->dump.n;
+    bool ok;
+    int i;
+
+    if (s->own)
+        ok = jot_plan_print(m, s->own, tier, s->sched, true, &text, &info, &why)
+          || jot_plan_refused(m, &why, s->what);
+    else
+        ok = jot_plan_text(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
+    if (ok)
+        jot_plan_step_launch(m, launch, &text, s->what, false, tier, &info);
+    if (launch->kernel && tier == TIER_BEST)
+        kernel_dump_name(&m->dump, dumped, launch->kernel);
+    if (info.shared_nbytes > s->shared_nbytes)
+        s->shared_nbytes = info.shared_nbytes;
+    for (i = 0; i < 4; i++)
+        step->over.bit[i] = info.over.bit[i] & (tier == TIER_BEST ? ~(uint64_t)0
+                                                                  : step->over.bit[i]);
+    step->begins = info.begins;
+    step->as = info.as;
+    jot_text_free(&text);
+    jot_text_free(&why);
+    return launch->kernel != NULL;
+}
+
+JOT_FN bool
+jot_plan_tiers(KernelStep *s, bool keep)
+{
+    Make *m = s->m;
+    bool whole = keep && m->plan->kept && (s->own || jot_plan_group_key_whole(m, s->group)), ok;
+    const GroupKey *key = s->own ? &m->sought : &m->whole;
+
+    s->kept = whole && jot_kept_step(m, key, s->what, s->step, &s->shared_nbytes);
+    if (s->kept)
+        s->args = &m->args;
+    ok = s->kept || kernel_tier(s, TIER_BEST);
+    if (ok && whole)
+        jot_kept_note(m, key, s->step, s->args, s->shared_nbytes, !s->kept);
+    /* how much of what begins as it is will change is not known: little */
+    s->step->seconds = s->step->begins ? 0 : jot_cost_seconds(&s->step->cost, &m->ctx->target);
+    if (ok && jot_plan_step_quick(m, s->step) && !jot_tier_waits(m->ctx, s->step))
+        ok = kernel_tier(s, TIER_QUICK);
+    return ok && (!keep || jot_plan_known_keep(m, s->step, s->args, s->shared_nbytes));
+}
+
+JOT_FN bool
+jot_plan_own_step(Make *m, Kernel *k, const char *what, const SchedOwn *sched, uint32_t copy,
+                  const uint32_t *var, uint32_t n, bool keep)
+{
+    PlanStep step = {0};
+    KernelStep s = {m, 0, k, sched, what, &m->args, 0, &step, false};
+    bool ok;
+
+    k->name = jot_arena_copy(&k->arena, what, jot_str_len(what));
+    jot_kernel_cost(k, &step.cost);
+    step.copy = copy;
+    m->args.bufs.n = m->args.scalars.n = 0; /* kept is what it does, whichever its variables */
+    ok = jot_plan_tiers(&s, keep) && jot_plan_own_args(m, var, n, s.shared_nbytes, &step);
+    return jot_plan_step_end(m, &step, ok);
 }

@@ -85,12 +85,34 @@ step_text(Make *m, NodeId id, Text *text, EmitInfo *info)
     return true;
 }
 
+/* Its launch, but for arguments: it has no function. */
+static bool
+step_flow_launch(Make *m, const CodeSpec *code, uint32_t number, PlanStep *step)
+{
+    EmitInfo info = {0};
+    Text text = {&m->ctx->mem, NULL, 0, 0};
+    uint32_t i = 0;
+
+    while (m->plan->flows.v[i].code != number)
+        i++;
+    step->flow = i + 1;
+    step->seconds = 1;
+    step->cost.points = 20000;
+    jot_text_f(&text, "/* %s */\n", code->name);
+    if (text.s)
+        jot_plan_step_launch(m, &step->best, &text, code->name, true, TIER_BEST, &info);
+    jot_text_free(&text);
+    if (step->best.kernel)
+        step->best.kernel->fn = jot_plan_no_fn;
+    return step->best.kernel != NULL;
+}
+
 static bool
 step_flow(Make *m, uint32_t group, NodeId id)
 {
     const Node *node = jot_node(m->ctx, id);
     PlanStep step = {0};
-    bool ok = jot_flow_step(m, node->code, step_number(m, node), &step);
+    bool ok = step_flow_launch(m, node->code, step_number(m, node), &step);
 
     return jot_plan_step_end(m, &step, ok && step_args(m, group, id, &step));
 }

@@ -2,7 +2,7 @@
  * host functions, and evaluation on every backend that opens.
  *
  * Guards: backends/table.c, ccode/emit/user.c, ops/user/quote.c, core.c, ops/grad/grad.c,
- * ops/user/code.c, ops/user/grad.c, ops/user/names.c, plan/user.c. */
+ * ops/user/code.c, ops/user/grad.c, ops/user/names.c, ops/user/release.c, plan/user.c. */
 #include "backends/backend.h"
 #include "ops/user/code.h"
 #include "tests/hooks.h"

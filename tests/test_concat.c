@@ -1,8 +1,8 @@
 /* tests/test_concat.c - parts of a concatenation are computed where they belong in its result
- * (plan/concat.c): values against the interpreter, no step that joins them, memory; when it may not
+ * (plan/layout/concat.c): values against the interpreter, no step that joins them, memory; when it may not
  * be; every refusal of memory. The same of what a reshape reads.
  *
- * Guards: plan/concat.c, plan/layout/layout.c, plan/make.c. */
+ * Guards: plan/layout/concat.c, plan/layout/layout.c, plan/make.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

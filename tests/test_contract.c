@@ -1,8 +1,9 @@
 /* tests/test_contract.c - contractions: recognised whatever they are called, and scheduled; each
  * schedule of a product runs against straightforward loops. Of images: tests/test_contract_image.c.
  *
- * Guards: ccode/contract/contract.c, ccode/contract/dots.c, ccode/contract/pack.c,
- * ccode/contract/plan.c, ccode/contract/sched.c, ccode/contract/tile.c, ccode/rewrite/residue.c. */
+ * Guards: ccode/contract/block.c, ccode/contract/contract.c, ccode/contract/dots.c,
+ * ccode/contract/pack.c, ccode/contract/plan.c, ccode/contract/sched.c, ccode/contract/operand.c,
+ * ccode/rewrite/residue.c. */
 #include <unistd.h>
 #include "tests/contracts.h"
 #include "backends/host/host.h"

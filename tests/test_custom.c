@@ -4,7 +4,8 @@
  * compiled functions; what a chain of them holds in memory; what a tangent costs; what is refused,
  * gradients by what lies inside, too; refused memory.
  *
- * Guards: ops/transform/custom.c, ops/transform/checkpoint.c, ops/grad/inside.c, ops/order.c. */
+ * Guards: ops/transform/custom.c, ops/transform/custom_node.c, ops/transform/checkpoint.c,
+ * ops/grad/inside.c, ops/order.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/numbers.h"

@@ -2,8 +2,8 @@
  * hand or by its own library, each part of a file that can be wrong, and what is said then; tables,
  * vocabularies, images that are fitted.
  *
- * Guards: data/file.c data/idx.c data/png.c data/jpeg.c data/image.c data/wav.c data/csv.c
- * data/vocab.c */
+ * Guards: data/file.c data/decode.c data/idx.c data/png.c data/jpeg.c data/image.c data/wav.c
+ * data/csv.c data/vocab.c */
 #include "tests/test.h"
 #include "tests/data_files.h"
 #include <locale.h>

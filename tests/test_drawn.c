@@ -5,7 +5,7 @@
  *
  * Use: test_drawn [number of seeds] [first seed] [backend]: that backend with each seed.
  *
- * Guards: ccode/emit/any.c, ccode/emit/expr.c, ops/fold.c. */
+ * Guards: ccode/emit/print.c, ccode/emit/expr.c, ops/fold.c. */
 #include "tests/fuzz_wide.h"
 #include "tests/fuzz_ways.h"
 

@@ -4,7 +4,7 @@
  *
  * Guards: ccode/ir/cost.c, ccode/ir/value.c, ccode/rewrite/merge.c, ccode/schedule/price.c,
  * ccode/schedule/share.c, ccode/schedule/touch.c, ops/index/index.c, ops/reduce_dims.c,
- * plan/key.c. */
+ * plan/known/key.c. */
 #include <math.h>
 #include "core.h"
 #include "tests/test.h"

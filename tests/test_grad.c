@@ -3,7 +3,8 @@
  * then what gradients look like as graphs, what blocks them, what is refused, long chains, every
  * allocation refused in turn.
  *
- * Guards: ops/grad/call.c, ops/grad/forward.c, ops/grad/grad.c, ops/grad/rules.c. */
+ * Guards: ops/grad/call.c, ops/grad/forward.c, ops/grad/give.c, ops/grad/grad.c,
+ * ops/grad/rules.c. */
 #include "ops/graph.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

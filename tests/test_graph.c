@@ -2,7 +2,8 @@
  * freeing, assignment, order, text, and every allocation refused in turn. The context's memory goes
  * through a hook that checks the sizes it is told and can refuse the n-th request.
  *
- * Guards: base_mem.c, ops/assign.c, ops/graph.c, ops/order.c, ops/slots.c, ops/text.c. */
+ * Guards: base_mem.c, ops/assign.c, ops/graph.c, ops/order.c, ops/shape.c, ops/slots.c,
+ * ops/text.c. */
 #include "ops/graph.h"
 #include "tests/test.h"
 

@@ -2,7 +2,8 @@
  * other versions, a configuration against the environment, what jot_open may not do when it is told
  * so, lists, dimensions that stay, accessors, positions that are looked at, a tensor as text.
  *
- * Guards: config.c, core.c, fail.c, ops/reduce_dims.c, print.c, ops/user/check.c, plan/eval.c. */
+ * Guards: config.c, core.c, fail.c, ops/reduce_dims.c, print.c, ops/user/check.c, plan/eval.c,
+ * plan/options.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

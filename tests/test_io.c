@@ -5,8 +5,8 @@
  *     test_io FOLDER      leaves x.safetensors, x.npz, x.npy, x.gguf there, for
  *                         tests/ref/io.py check
  *
- * Guards: io/file.c io/map.c io/take.c io/blocks.c io/write.c io/out.c io/safetensors.c io/npy.c
- * io/zip.c io/gguf.c io/pickle.c io/torch.c */
+ * Guards: io/file.c io/format.c io/map.c io/take.c io/blocks.c io/write.c io/out.c io/safetensors.c
+ * io/npy.c io/zip.c io/gguf.c io/pickle.c io/torch.c */
 #include <sys/stat.h>
 #include "tests/io_files.h"
 

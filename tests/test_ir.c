@@ -2,7 +2,7 @@
  * emitted as C, compiled, run and compared with straightforward loops here.
  * Set IR_SHOW to a part of a case's name to see its text.
  *
- * Guards: ccode/emit/any.c, ccode/lower/independent.c, ccode/emit/loop.c, ccode/schedule/read.c,
+ * Guards: ccode/emit/print.c, ccode/lower/independent.c, ccode/emit/loop.c, ccode/schedule/read.c,
  * ccode/schedule/text.c, ccode/verify/sched.c, ccode/verify/verify.c. */
 #include "tests/ir_cases.h"
 

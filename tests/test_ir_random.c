@@ -1,7 +1,8 @@
 /* tests/test_ir_random.c - the kernel IR: every kind of value with the plain schedule, then random
  * schedules and random layouts of all kernels, compiled and compared.
  *
- * Guards: ccode/lower/independent.c, ccode/emit/name.c, ccode/ir/layout.c, ccode/lower/memory.c. */
+ * Guards: ccode/lower/independent.c, ccode/emit/name.c, ccode/ir/layout.c, ccode/lower/memory.c,
+ * ccode/lower/parts.c. */
 #include "tests/ir_cases.h"
 
 /* ---- layouts ---- */

@@ -3,7 +3,7 @@
  *
  * Guards: base.c, ccode/emit/statement.c, ccode/emit/vector.c, ccode/lower/code.c,
  * ccode/lower/memory.c, plan/kernel.c, plan/layout/copy.c, plan/layout/layout.c,
- * plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c. */
+ * plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c, plan/step.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -9,7 +9,7 @@
  * ccode/schedule/make.c, ccode/schedule/sched.c, ccode/stencil/plane.c,
  * ccode/stencil/plane_text.c, ccode/stencil/stencil.c, ccode/verify/back.c, nn/conv.c, nn/loss/pair.c,
  * nn/math.c, nn/nn.c, nn/optim.c, ops/rewrite/again.c, plan/compile.c, plan/kernel.c,
- * plan/known.c, plan/layout/copy.c, plan/layout/uses.c, plan/memory.c, plan/parallel.c,
+ * plan/known/known.c, plan/layout/copy.c, plan/layout/uses.c, plan/memory.c, plan/parallel.c,
  * plan/text.c. */
 #include "core.h"
 #include "tests/ref/nn.h"

@@ -8,8 +8,7 @@
  * Guards: onnx/export/graph.c onnx/export/model.c onnx/export/message.c onnx/export/element.c
  * onnx/export/number.c onnx/export/map.c onnx/export/place.c onnx/export/digits.c
  * onnx/export/concat.c onnx/export/reduce.c onnx/export/product.c onnx/export/window.c
- * onnx/export/pool.c
- * onnx/export/file.c */
+ * onnx/export/pool.c onnx/export/value.c onnx/export/file.c */
 #include "onnx.h"
 #include "io.h"
 #include "tests/hooks.h"

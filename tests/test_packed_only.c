@@ -1,7 +1,7 @@
 /* tests/test_packed_only.c - weights that are kept in the layout that kernels read and in no other:
  * when they go, that they come back bit by bit, and what keeps them.
  *
- * Guards: ccode/contract/dots.c, ops/buffer.c, ops/packed_only.c, plan/data.c, plan/packed_only.c,
+ * Guards: ccode/contract/dots.c, ops/buffer.c, plan/data.c, plan/layout/packed_only.c,
  * plan/run.c. */
 #include "core.h"
 #include "tests/test.h"

@@ -4,8 +4,8 @@
  * order; callbacks that read from outside; what a part within has between its x and its y is no x.
  * And branches of many examples by a test of each, on what all share.
  *
- * Guards: ops/transform/checkpoint.c, ops/flow/body.c, ops/flow/grad.c, ops/flow/batch.c,
- * ops/transform/vmap.c, ops/grad/past.c. */
+ * Guards: ops/transform/checkpoint.c, ops/transform/part.c, ops/flow/body.c, ops/flow/grad.c,
+ * ops/flow/batch.c, ops/transform/vmap.c, ops/grad/past.c. */
 #include "core.h"
 #include "nn.h"
 #include "tests/numbers.h"

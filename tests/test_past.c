@@ -6,7 +6,7 @@
  *
  *     test_past N FIRST    N programs, from seed FIRST on
  *
- * Guards: ops/grad/past.c, ops/grad/grad.c, ops/reindex.c. */
+ * Guards: ops/grad/past.c, ops/grad/past_rules.c, ops/grad/grad.c, ops/reindex.c. */
 #include "ops/graph.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -4,7 +4,7 @@
  *
  * Use: test_shapes [--all]: a thousand sizes.
  *
- * Guards: plan/tier/tier.c, plan/known.c, ccode/emit/any.c. */
+ * Guards: plan/tier/tier.c, plan/known/known.c, ccode/emit/print.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -4,7 +4,7 @@
  * Two images take turns in a batch, so what a batch of n comes to follows from what each of them
  * alone comes to on the interpreter: the loss is a mean, and so is the gradient.
  *
- * Guards: plan/key.c, plan/known.c. */
+ * Guards: plan/known/key.c, plan/known/known.c, plan/known/cache.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

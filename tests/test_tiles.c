@@ -6,7 +6,7 @@
  *                                 and of large blocks the first
  *
  * Guards: ccode/device/contract_grid.c, ccode/device/contract_grid_make.c,
- * ccode/device/walk_grid.c, ccode/device/walk_matrix.c. */
+ * ccode/device/walk_grid.c, ccode/device/walk_matrix.c, ccode/device/team.c. */
 #include "backends/host/host.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

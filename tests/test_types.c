@@ -4,7 +4,7 @@
  * must be the same bits: a square root may be the machine's instruction, which rounds correctly
  * too, and no compiler may contract a product and a sum.
  *
- * Guards: backends/interp.c, ccode/emit/any.c, ops/scalar.c. */
+ * Guards: backends/interp.c, ccode/emit/print.c, ops/scalar.c. */
 #include <float.h>
 #include "core.h"
 #include "tests/test.h"

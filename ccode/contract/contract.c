@@ -10,22 +10,6 @@
 
 enum { CONTRACT_NARROW = 4 };
 
-JOT_FN bool
-jot_contract_windowed(const Kernel *k, uint32_t value)
-{
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if (axes & (axes - 1))
-                return true;
-        }
-    }
-    return false;
-}
-
 JOT_FN uint64_t
 jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps, uint64_t longer)
 {
@@ -316,16 +300,6 @@ wish_halo(Wish *w, const Kernel *k, const Value *load)
             w->lo[d] = lo < 0 ? -lo : 0;
             w->hi[d] = hi > last ? hi - last : 0;
         }
-}
-
-JOT_FN int
-jot_contract_longest(const Kernel *k, uint64_t axes)
-{
-    int best = -1;
-    for (int a = 0; a < (int)k->axes.n; a++)
-        if ((axes >> a & 1) && k->axes.v[a].ext > (best < 0 ? 1 : k->axes.v[best].ext))
-            best = a;
-    return best;
 }
 
 JOT_FN int64_t

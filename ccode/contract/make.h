@@ -113,7 +113,7 @@ JOT_FN void jot_contract_vectors(LoopList *list, int axis, int64_t block, int la
 /* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
 JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
-/* Can the load be read through a tile that is more than panels of rows (ccode/contract/tile.c)? */
+/* Can the load be read through a tile that is more than panels of rows? */
 JOT_FN bool jot_contract_tile(const ContractMake *m, uint32_t value, ContractTile *t);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);

@@ -8,8 +8,7 @@
  *
  *   requires  axes chosen      keeps  the kernel      breaks  nothing
  *
- * Read before: ccode/contract/sched.c. After: ccode/contract/tile.c,
- * ccode/contract/pack.c. */
+ * Read before: ccode/contract/sched.c. After: ccode/contract/pack.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
 

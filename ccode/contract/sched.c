@@ -24,165 +24,11 @@
  *             term left out counts as 0 times the other operand
  *   breaks    value numbers: what depends on a packed operand is made again
  *
- * Read before: ccode/contract/contract.h. After: ccode/contract/plan.c. */
+ * Read before: ccode/contract/contract.h, ccode/contract/operand.c, ccode/contract/block.c. After:
+ * ccode/contract/plan.c. */
 #include "ccode/contract/make.h"
 #include "ccode/contract/epilogue.h"
 #include "target/choice.h"
-
-/* ---- how operands lie --------------------------------------------------------------------- */
-
-/* -1: not always as many. */
-static int64_t
-stride_of(const ContractMake *m, uint32_t buf, uint32_t at, int axis)
-{
-    bool tangled;
-    int64_t stride = jot_kernel_step(m->k, buf, at, axis, m->panel, &tangled);
-    return tangled ? -1 : stride;
-}
-
-JOT_FN int64_t
-jot_contract_stride(const ContractMake *m, uint32_t load, int axis)
-{
-    const Value *v = &m->k->values.v[load];
-    return stride_of(m, v->buf, v->at, axis);
-}
-
-/* A condition under the ranges of the axes. */
-JOT_FN Ix
-jot_contract_cond(const Kernel *k, Ix cond)
-{
-    int64_t ext[KERNEL_AXES];
-    Space space = jot_kernel_space(k, ext);
-    return jot_ix_subst(k->ix, cond, 0, NULL, NULL, &space);
-}
-
-/* The sum leaves out the points where the condition does not hold. */
-JOT_FN bool
-jot_contract_left_out(const ContractMake *m, Ix cond)
-{
-    return jot_kernel_asks(m->k, &m->k->values.v[m->c.reduce], cond);
-}
-
-/* A bound that holds anyway, or that the buffer's own halo makes good. */
-static bool
-halo_holds(const Kernel *k, const Value *load, Ix cond)
-{
-    const Layout *l = k->bufs.v[load->buf].layout;
-    int64_t ext[KERNEL_AXES], known;
-    Space space = jot_kernel_space(k, ext);
-    cond = jot_contract_cond(k, cond);
-    if (jot_ix_is_const(k->ix, cond, &known))
-        return known != 0;
-    return l->halo_value.u == load->c.u &&
-           jot_layout_answers(l, k->ix, &k->ixs.v[load->at], cond, &space);
-}
-
-JOT_FN bool
-jot_contract_plain(const ContractMake *m, uint32_t value)
-{
-    const Kernel *k = m->k;
-    const Value *v = &k->values.v[value];
-    bool plain = v->op == VAL_LOAD && k->bufs.v[v->buf].dtype == v->dtype;
-    for (int i = 0; plain && i < v->ncond; i++) {
-        Ix cond = k->ixs.v[v->at + v->nidx + (uint32_t)i];
-        plain = jot_contract_left_out(m, cond) || halo_holds(k, v, cond);
-    }
-    return plain;
-}
-
-/* Neighbours along the axis are neighbours in memory; the value is a load, guarded or not. */
-JOT_FN bool
-jot_contract_unit(const ContractMake *m, uint32_t value, int axis)
-{
-    const Value *v = &m->k->values.v[value];
-    return v->op == VAL_LOAD && stride_of(m, v->buf, v->at, axis) == 1;
-}
-
-/* A value that is unpacked as it is read, by a few operations on loads of which neighbours along
- * the axis lie together, or that stand still. */
-JOT_FN bool
-jot_contract_unpacked(const ContractMake *m, uint32_t value, int axis)
-{
-    OperandWalk w;
-    uint32_t n;
-    int work = 0, loads = 0;
-    for (jot_operands_open(&w, m->k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &m->k->values.v[n];
-        int64_t stride = v->op == VAL_LOAD ? stride_of(m, v->buf, v->at, axis) : 0;
-        bool moves = v->free >> axis & 1;
-        if (v->op == VAL_LOAD ? v->ncond || (moves && stride != 1)
-                              : v->op != VAL_EW && v->op != VAL_CONST && v->op != VAL_SCALAR)
-            return false;
-        loads += v->op == VAL_LOAD && moves;
-        work += v->op == VAL_EW;
-    }
-    return loads == 1 && work <= CONTRACT_UNPACK && !w.deep;
-}
-
-JOT_FN bool
-jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis)
-{
-    const KStore *s = &m->k->stores.v[store];
-    return stride_of(m, s->buf, s->at, axis) == 1;
-}
-
-JOT_FN bool
-jot_contract_stores_unit(const ContractMake *m, int axis)
-{
-    for (uint32_t i = 0; i < m->k->stores.n; i++)
-        if (!jot_contract_stored_unit(m, i, axis))
-            return false;
-    return true;
-}
-
-/* Steps of `outer` go on where those of `inner`, `n` of them, end: in an access, by its place or
- * by each of its indices; in every one of a value, but for those of `but`. */
-static bool
-goes_on(const ContractMake *m, uint32_t buf, uint32_t at, int outer, int inner, int64_t n)
-{
-    const Kernel *k = m->k;
-    bool tangled = false, other = false, all = true;
-    for (int d = 0; d < k->bufs.v[buf].rank; d++) {
-        Ix ix = k->ixs.v[at + (uint32_t)d];
-        all &= jot_ix_coef(k->ix, ix, outer, &tangled) == n * jot_ix_coef(k->ix, ix, inner, &other)
-               && !tangled && !other;
-    }
-    return all || (jot_kernel_step(k, buf, at, outer, m->panel, &tangled) ==
-                       n * jot_kernel_step(k, buf, at, inner, m->panel, &other) &&
-                   !tangled && !other);
-}
-
-static bool
-continues(const ContractMake *m, uint32_t value, int outer, int inner, int64_t n, uint32_t but)
-{
-    const Kernel *k = m->k;
-    uint64_t both = (uint64_t)1 << outer | (uint64_t)1 << inner;
-    OperandWalk w;
-    uint32_t at;
-    for (jot_operands_open(&w, k, value); (at = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[at];
-        bool ok = v->op == VAL_LOAD ? goes_on(m, v->buf, v->at, outer, inner, n)
-                : v->op == VAL_EW || v->op == VAL_CONST || v->op == VAL_SCALAR ||
-                  v->op == VAL_REDUCE;
-        if (at == but)
-            jot_operands_skip(&w);
-        else if (!ok || (jot_kernel_cond_axes(k, v) & both))
-            return false;
-    }
-    return !w.deep;
-}
-
-JOT_FN bool
-jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n, uint32_t but)
-{
-    for (uint32_t i = 0; i < m->k->stores.n; i++) {
-        const KStore *s = &m->k->stores.v[i];
-        if (s->ncond || !goes_on(m, s->buf, s->at, outer, inner, n) ||
-            !continues(m, s->value, outer, inner, n, but))
-            return false;
-    }
-    return true;
-}
 
 /* ---- which axis --------------------------------------------------------------------------- */
 
@@ -295,77 +141,7 @@ choose_rows(const ContractMake *m)
     return best;
 }
 
-/* ---- blocks ------------------------------------------------------------------------------- */
-
-/* Cycles of one step over k of a block: multiply-adds, loads, and the latency of the former; loads
- * are never quite hidden. */
-JOT_FN double
-jot_contract_cycles(int64_t rows, int64_t vectors)
-{
-    double fma = (double)(rows * vectors) / 2, load = (double)(rows + vectors) / 2;
-    double most = fma > load ? fma : load;
-    return (most > 4 ? most : 4) + 0.1 * (double)(rows + vectors);
-}
-
-JOT_FN double
-jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
-{
-    int64_t r = ext % rows, v = all % vectors;
-    double full = (double)(ext / rows), across = (double)(all / vectors), sum = 0;
-    sum += full * across * jot_contract_cycles(rows, vectors);
-    if (r)
-        sum += across * jot_contract_cycles(r, vectors);
-    if (v)
-        sum += full * jot_contract_cycles(rows, v);
-    if (r && v)
-        sum += jot_contract_cycles(r, v);
-    return sum;
-}
-
-/* Rows and vectors of the block in registers. Vectors of b need registers besides the sums. */
-JOT_FN void
-jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
-{
-    int64_t fixed = m->panels / m->lanes;
-    int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
-    int64_t most = m->few_rows ? m->few_rows : 16;
-    Choice choice = jot_choice_begin(m->target);
-    m->rows = m->vectors = 1;
-    if (m->most_vectors && widest > m->most_vectors)
-        widest = m->most_vectors;
-    for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
-        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
-            if (fixed && fixed % v)
-                continue;
-            if (jot_choice_try(&choice, CHOICE_BLOCK + (uint64_t)(16 * r + v),
-                               jot_contract_grid_cycles(rows_ext, r, all, v), 0.995)) {
-                m->rows = r;
-                m->vectors = v;
-            }
-        }
-    jot_choice_end(&choice);
-    m->block = m->vectors * m->lanes;
-}
-
-JOT_FN void
-jot_contract_block(ContractMake *m, int64_t widest)
-{
-    jot_contract_block_of(m, jot_axis_ext(m->s, m->r), widest);
-}
-
-/* A step for blocks of at most `most`: even ones, if there are any that are not much smaller. */
-JOT_FN int64_t
-jot_contract_even(int64_t ext, int64_t unit, int64_t most)
-{
-    int64_t units = (ext + unit - 1) / unit, limit = most / unit > 0 ? most / unit : 1, blocks;
-    if (ext <= most)
-        return ext;
-    blocks = (units + limit - 1) / limit;
-    for (int64_t n = blocks; n <= 2 * blocks; n++)
-        if (units % n == 0 && ext % unit == 0)
-            return units / n * unit;
-    return (units + blocks - 1) / blocks * unit;
-}
+/* ---- the sum ------------------------------------------------------------------------------ */
 
 /* k from the outside in: as a's memory has it. */
 static void
@@ -439,19 +215,6 @@ choose_axes(ContractMake *m, bool epilogue)
     if (group >= 0 && m->k->axes.v[best.v].ext < m->lanes)
         jot_contract_mix(m);
     return true;
-}
-
-JOT_FN uint64_t
-jot_contract_parts(const ContractMake *m, int axis)
-{
-    uint64_t parts = 0;
-    if (axis < (int)m->k->axes.n)
-        return (uint64_t)1 << axis;
-    for (uint32_t i = 0; i < m->s->defs.n; i++)
-        if (m->s->defs.v[i].axis == axis)
-            for (int j = 0; j < m->s->defs.v[i].n; j++)
-                parts |= (uint64_t)1 << m->s->defs.v[i].of[j];
-    return parts;
 }
 
 /* The widest panel that b's own layout has along its vectors; 0: no panels. */

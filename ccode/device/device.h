@@ -1,5 +1,5 @@
-/* ccode/device/device.h - what the loops of a device (walk_grid.c, walk_matrix.c) and their text
- * (emit_device.c, emit_matrix.c) share.
+/* ccode/device/device.h - what the loops of a device (team.c, walk_grid.c, walk_matrix.c) and their
+ * text (emit_device.c, emit_matrix.c) share.
  * Read before: ccode/lower/walk.h, ccode/emit/print.h. After: ccode/device/walk_grid.c. */
 #ifndef JOT_DEVICE_CODE_H
 #define JOT_DEVICE_CODE_H
@@ -18,6 +18,8 @@ JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in); /* emit_matrix.c */
 JOT_FN void jot_print_copy(Printer *p, const Inst *in);
 JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
+/* BARRIER_..; left: of what is waited for the last so many are not. */
+JOT_FN void jot_walk_barrier_of(Walk *w, uint32_t what, int64_t left);
 JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
 JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */
 

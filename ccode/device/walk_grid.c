@@ -357,15 +357,6 @@ next_step(Walk *w, int var, int64_t ahead, int64_t steps)
     return next;
 }
 
-/* BARRIER_..; left: of what is waited for the last so many are not. */
-static void
-add_barrier(Walk *w, uint32_t what, int64_t left)
-{
-    Inst in = jot_code_effect(C_BARRIER, 0, what);
-    in.c.i = left;
-    jot_code_add(&w->b, in, NULL, 0, NULL);
-}
-
 /* What a step reads is brought; what was handed over since the last such is a group, for who waits
  * for all but some. */
 static void
@@ -373,7 +364,7 @@ ahead_fill(Walk *w, uint32_t n, Ix at)
 {
     ahead_kids(w, n, at, true);
     if (w->copied && w->s->buffers > 2)
-        add_barrier(w, BARRIER_GROUP | BARRIER_ONLY, 0);
+        jot_walk_barrier_of(w, BARRIER_GROUP | BARRIER_ONLY, 0);
 }
 
 /* What was made of the next step is written, from number `from` on, and the loop ends. */
@@ -450,43 +441,18 @@ walk_ahead(Walk *w, uint32_t n)
     w->issues = false;
     ahead_write(w, from);
     if (w->issued.n > products)
-        add_barrier(w, BARRIER_PRODUCTS | BARRIER_ONLY, late);
+        jot_walk_barrier_of(w, BARRIER_PRODUCTS | BARRIER_ONLY, late);
     jot_code_pop(&w->b);
     w->vars -= 2;
     for (uint32_t i = products; i < w->issued.n; i++)
         jot_walk_products(w, w->issued.v[i]);
     w->issued.n = products;
     if (w->copied)
-        add_barrier(w, BARRIER_COPIES | BARRIER_ONLY, 0);
+        jot_walk_barrier_of(w, BARRIER_COPIES | BARRIER_ONLY, 0);
 }
 
 JOT_FN void
 jot_walk_shared(Walk *w, uint32_t n)
 {
     (w->t->nodes.v[n].loop.kind == LOOP_AHEAD ? walk_ahead : walk_shared)(w, n);
-}
-
-/* ---- work-groups ---- */
-
-JOT_FN void
-jot_walk_barrier(Walk *w)
-{
-    if (w->team && !w->in_team)
-        add_barrier(w, (w->copied ? BARRIER_COPIES : 0) | (w->s->warps == 4 ? BARRIER_FENCE : 0),
-                    w->copied ? w->ahead.left : 0);
-}
-
-JOT_FN uint32_t
-jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op)
-{
-    uint64_t kept = jot_stage_free(w->s, st);
-    Inst in = jot_code_effect(C_TEAM, w->code->inst.v[value].dtype, 0);
-    bool shared = false;
-    for (int i = st->nat; i < st->n; i++)
-        shared = shared || (st->loop[i].kind == LOOP_TEAM && !(kept >> st->loop[i].axis & 1));
-    if (!shared)
-        return value;
-    in.ew = (uint8_t)op;
-    in.round = in.dtype;
-    return jot_code_add(&w->b, in, &value, 1, NULL);
 }

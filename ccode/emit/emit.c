@@ -43,14 +43,6 @@ count_bufs(const Kernel *k)
     return n;
 }
 
-JOT_FN size_t
-jot_print_scratch_size(const Printer *p, const KBuf *b)
-{
-    size_t nbytes = (size_t)b->layout->nelem * jot_dtype_nbytes((jot_DType)b->dtype);
-    size_t spare = p->d->vectors || p->d->device ? 64 : 0; /* a vector's width */
-    return (nbytes + spare + 63) / 64 * 64;
-}
-
 /* Memory that is no other pointer's. */
 static bool
 is_alone(const Printer *p, uint32_t buf)
@@ -313,6 +305,8 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     p->k = code->k;
     p->s = code->s;
     p->d = d;
+    p->body = jot_print_body;
+    p->level = jot_print_body_level;
     p->narrow = d->device && jot_index_narrow(code);
     p->out = out;
     p->lanes = code->s->lanes;

@@ -33,13 +33,6 @@ enum {
 
 /* ---- what moves ---- */
 
-JOT_FN int
-jot_print_lane_nbytes(int dtype)
-{
-    return dtype == JOT_F16 || dtype == JOT_BF16 ? 4
-        : dtype == JOT_BOOL ? 1 : (int)jot_dtype_nbytes((jot_DType)dtype);
-}
-
 static void
 mark_linear(Printer *p, uint32_t n)
 {

@@ -192,3 +192,10 @@ jot_print_choose(Code *code)
                        (height < 5 && may_be_in_place(code, in));
     }
 }
+
+JOT_FN bool
+jot_print_is_condition(const Inst *in)
+{
+    return in->op == C_GE0 || in->op == C_EQ0 || in->op == C_INOT || in->op == C_IAND ||
+           in->op == C_IOR || in->op == C_FIRST;
+}

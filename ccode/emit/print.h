@@ -1,6 +1,6 @@
 /* ccode/emit/print.h - the state of the printer, shared by emit.c (the function),
- * ccode/emit/statement.c (statements) and ccode/emit/expr.c (expressions). Read before:
- * ccode/lower/code.h. */
+ * ccode/emit/statement.c (statements), ccode/emit/expr.c (expressions) and what these are put
+ * together from (ccode/emit/print.c). Read before: ccode/lower/code.h. */
 #ifndef JOT_PRINT_H
 #define JOT_PRINT_H
 #include "ccode/lower/code.h"
@@ -14,11 +14,18 @@ enum {
     JAM_ROWS = 16, JAM_NAMES = 24
 };
 
-typedef struct {
+/* What an expression of a vector is spelled as. */
+typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
+
+typedef struct Printer Printer;
+struct Printer {
     Code *code;
     const Kernel *k;
     const Sched *s;
     const Dialect *d;
+    /* a record itself, though it has a name, and how tightly that holds (ccode/emit/expr.c) */
+    void (*body)(Printer *p, uint32_t n, LaneMode mode);
+    int (*level)(Printer *p, const Inst *in, LaneMode mode);
     Text *out;
     int indent;
     bool narrow;                /* indices are of 32 bits */
@@ -52,27 +59,20 @@ typedef struct {
     bool indexed;               /* indices of the loop that are not linear are vectors */
     bool divided;               /* ... and one is divided */
     int aligned;                /* vectors of the loop begin at multiples of so many steps; 0: no */
-} Printer;
+};
 
 /* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of
  * which the text has the first lane's, a vector (ccode/emit/lanes_index.c) or an array. */
 enum { MOVES_NOT, MOVES_LINEAR, MOVES_INDEX, MOVES_ANY, MOVES_VECTOR };
 
-/* What an expression of a vector is spelled as. */
-typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */
-
-/* Is a record an index value? And the type of these. */
-JOT_FN bool jot_print_is_index(const Inst *in);
-JOT_FN const char *jot_print_index_type(const Printer *p);
-/* The statements of a block (ccode/emit/statement.c). */
-JOT_FN void jot_print_block(Printer *p, uint32_t block);
+/* ---- ccode/emit/print.c ---- */
+JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
+JOT_FN const char *jot_print_memory_type(int dtype);
+JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
+JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
+JOT_FN int jot_print_lane_nbytes(int dtype);
+JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
 JOT_FN void jot_print_indent(Printer *p);
-/* The statements of a block whose head was printed, and its end. */
-JOT_FN void jot_print_braced(Printer *p, uint32_t block);
-/* for (jot_i64 name = from; name < to; name += step) { */
-JOT_FN void jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step);
-JOT_FN void jot_print_close(Printer *p, uint32_t block, uint32_t mark); /* its names are no more */
-JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode);
 /* Text in which \t is the indentation, and of which arguments follow in order:
  *     %s %d   a string, an int        %l %i  int64_t, as it is or as jot_print_number has it
  *     %n %b   a Name; a buffer's number, for its name
@@ -84,8 +84,6 @@ JOT_FN void jot_print_list(Printer *p, const Inst *in, int from, const char *bet
                            LaneMode mode);
 /* n as an operand of something that holds `level` together: in parentheses if it is looser. */
 JOT_FN void jot_print_expr(Printer *p, uint32_t n, int level, LaneMode mode);
-/* the record itself, though it has a name */
-JOT_FN void jot_print_body(Printer *p, uint32_t n, LaneMode mode);
 JOT_FN void jot_print_template(Printer *p, const char *text, const uint32_t *arg, int dtype,
                                LaneMode mode);
 JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int third_dtype,
@@ -94,6 +92,32 @@ JOT_FN const char *jot_print_operator(const Inst *in, int operand_dtype, int thi
 JOT_FN void jot_print_conditions(Printer *p, const Inst *in, int from, LaneMode mode);
 JOT_FN void jot_print_outside(Printer *p, const Inst *in);
 JOT_FN uint32_t jot_print_arg(const Printer *p, const Inst *in, int i); /* its record */
+JOT_FN int jot_print_level(Printer *p, uint32_t n, LaneMode mode); /* how tightly n holds */
+JOT_FN const char *jot_print_ew_text(const Printer *p, const Inst *in, int *dtype);
+JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
+JOT_FN int jot_print_template_level(const char *text);
+JOT_FN void jot_print_fma(Printer *p, const Inst *in);
+JOT_FN void jot_print_const(Printer *p, const Inst *in); /* its literal, or an argument */
+/* a number as an argument's name; false: it is to be text */
+JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
+JOT_FN void jot_print_any_open(Printer *p);
+JOT_FN void jot_print_any_declare(Printer *p);
+JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */
+
+/* ---- ccode/emit/expr.c: the printer's body and level ---- */
+JOT_FN void jot_print_body(Printer *p, uint32_t n, LaneMode mode);
+JOT_FN int jot_print_body_level(Printer *p, const Inst *in, LaneMode mode);
+
+/* Is a record an index value? And the type of these. */
+JOT_FN bool jot_print_is_index(const Inst *in);
+JOT_FN const char *jot_print_index_type(const Printer *p);
+/* The statements of a block (ccode/emit/statement.c). */
+JOT_FN void jot_print_block(Printer *p, uint32_t block);
+/* The statements of a block whose head was printed, and its end. */
+JOT_FN void jot_print_braced(Printer *p, uint32_t block);
+/* for (jot_i64 name = from; name < to; name += step) { */
+JOT_FN void jot_print_for(Printer *p, Name name, int64_t from, int64_t to, int step);
+JOT_FN void jot_print_close(Printer *p, uint32_t block, uint32_t mark); /* its names are no more */
 /* ccode/emit/index.c: index expressions and conditions */
 JOT_FN void jot_print_index(Printer *p, const Inst *in, LaneMode mode);
 JOT_FN int jot_print_index_level(Printer *p, const Inst *in, LaneMode mode);
@@ -104,12 +128,9 @@ JOT_FN bool jot_print_is_converted(Printer *p, const Inst *in);
 JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
 JOT_FN void jot_print_choice(Printer *p, const Inst *in);
 JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);
-JOT_FN const char *jot_print_ew_text(const Printer *p, const Inst *in, int *dtype);
-JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
 /* ccode/emit/loop.c: false: it is no loop for vectors, and nothing was printed */
 JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
 JOT_FN int jot_print_loop_vectors(Printer *p, uint32_t n, bool *turns); /* 0: it is none */
-JOT_FN int jot_print_lane_nbytes(int dtype);
 /* ccode/emit/jam.c: rows of sums, several at a time; false: nothing was printed */
 JOT_FN bool jot_print_jammed(Printer *p, uint32_t loop);
 JOT_FN void jot_print_jam_row(Printer *p, int row);
@@ -144,11 +165,6 @@ JOT_FN void jot_print_gather(Printer *p, const Inst *in);
 JOT_FN void jot_print_index_body(Printer *p, uint32_t n);
 JOT_FN void jot_print_index_number(Printer *p, uint32_t n, int dtype);
 JOT_FN void jot_print_index_compare(Printer *p, const Inst *in);
-/* ccode/emit/any.c: a number as an argument's name; false: it is to be text */
-JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
-JOT_FN void jot_print_any_open(Printer *p);
-JOT_FN void jot_print_any_declare(Printer *p);
-JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */
 /* ccode/emit/alias.c */
 JOT_FN void jot_code_donates(const Code *code, BufSet *over);
 /* ccode/emit/name.c */
@@ -157,12 +173,7 @@ JOT_FN Name jot_print_take(Printer *p, const char *text);
 JOT_FN void jot_print_give(Printer *p, uint32_t mark); /* names taken since scope.n was mark */
 JOT_FN bool jot_print_is_condition(const Inst *in); /* 0 or 1 already */
 JOT_FN void jot_print_name(Printer *p, Name name);
-JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
-JOT_FN const char *jot_print_memory_type(int dtype);
-JOT_FN bool jot_print_is_half(int dtype); /* f16 or bf16 */
 JOT_FN bool jot_print_is_lane(int dtype); /* whole vectors are of it: it has 32 or 64 bits */
-JOT_FN void jot_print_fma(Printer *p, const Inst *in);
-JOT_FN const char *jot_print_short(int dtype);       /* "i32", "f32" */
 
 /* ccode/device/emit_device.c */
 typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
@@ -179,7 +190,6 @@ JOT_FN bool jot_index_narrow(const Code *code);
 JOT_FN void jot_print_device(Printer *p, const Inst *in, Name name, LaneMode mode);
 /* The text of jot_team_<op>_<dtype> or jot_atomic_<op>_<dtype>; false: no such function. */
 JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n, Text *out);
-JOT_FN size_t jot_print_scratch_size(const Printer *p, const KBuf *b);
 
 /* dialect_vector.c: the text of a vector type or of a function on one, of that name (false: it is
  * none); a hash that goes on with all of these texts. ccode/emit/prelude_vector.c: the same of

@@ -13,13 +13,6 @@
  * ccode/emit/emit.c. */
 #include "ccode/emit/print.h"
 
-JOT_FN void
-jot_print_indent(Printer *p)
-{
-    for (int i = 0; i < p->indent; i++)
-        jot_text_f(p->out, "    ");
-}
-
 static void
 lane_loop(Printer *p, int lanes)
 {
@@ -210,15 +203,6 @@ print_operand(Printer *p, const Inst *set, uint32_t n)
     jot_print_all_lanes(p, n);
     if (part)
         jot_text_f(p->out, ", %d)", set->lanes);
-}
-
-/* The function of vectors that a multiply-add or a dot product is. */
-JOT_FN void
-jot_print_fma(Printer *p, const Inst *in)
-{
-    jot_text_f(p->out, in->aux ? "jot_dot_%s_" : "jot_fma_",
-               in->aux ? jot_target_dots[in->aux - 1].name : "");
-    jot_text_f(p->out, "%sx%d", jot_print_short(in->dtype), p->lanes);
 }
 
 /* acc = fma(a, b, acc) */

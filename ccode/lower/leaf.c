@@ -33,22 +33,6 @@ jot_walk_clear(Walk *w, uint32_t buf)
     w->vars--;
 }
 
-static Inst
-set_inst(Walk *w, uint32_t stage, int dtype, EwOp op, int lanes)
-{
-    Inst in = jot_code_effect(C_SET, dtype, 0);
-    in.ew = (uint8_t)op;
-    in.lanes = (uint8_t)lanes;
-    in.exact = lanes && (jot_stage_free(w->s, &w->s->stages.v[stage]) >> w->vector_axis & 1);
-    return in;
-}
-
-JOT_FN void
-jot_walk_set(Walk *w, uint32_t stage, uint32_t decl, uint32_t value, EwOp op, int lanes)
-{
-    jot_code_pair(&w->b, set_inst(w, stage, w->code->inst.v[decl].dtype, op, lanes), decl, value);
-}
-
 /* Part 1 of a reduction: a variable per copy. */
 static void
 walk_declare(Walk *w, const Stage *st, uint32_t stage)
@@ -149,7 +133,7 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
         return;
     }
     uint32_t decl = jot_walk_register(w, stage, 0);
-    Inst set = set_inst(w, stage, v->dtype, (EwOp)v->ew, w->lanes);
+    Inst set = jot_walk_set_inst(w, stage, v->dtype, (EwOp)v->ew, w->lanes);
     bool product = in.op == C_EW && in.ew == EW_MUL && v->ew == EW_ADD && v->dtype >= JOT_F32;
     if ((product && w->s->fma) || in.op == C_DOT) {
         uint32_t arg[3];

@@ -10,28 +10,12 @@
  *   breaks    nothing: the code is new
  *
  * Here: loops and conditions on them. Leaves are in ccode/lower/leaf.c, values in
- * ccode/lower/value.c.
+ * ccode/lower/value.c, what all of them use in ccode/lower/parts.c.
  *
  * Read before: ccode/lower/code.h, ccode/lower/lower.c. After: ccode/lower/leaf.c. */
 #include "ccode/lower/walk.h"
 
 /* ---- positions ---- */
-
-/* Positions of the axes that derived axes stand for. */
-JOT_FN void
-jot_walk_derive(Walk *w)
-{
-    IxPool *ix = w->k->ix;
-    for (uint32_t i = w->s->defs.n; i-- > 0;) {
-        const SDef *d = &w->s->defs.v[i];
-        Ix rest = w->at.pos[d->axis];
-        for (int j = d->n - 1; j >= 0; j--) {
-            Ix ext = jot_ix_const(ix, jot_axis_ext(w->s, d->of[j]));
-            w->at.pos[d->of[j]] = j ? jot_ix_mod(ix, rest, ext, &w->index.space) : rest;
-            rest = j ? jot_ix_div(ix, rest, ext, &w->index.space) : rest;
-        }
-    }
-}
 
 JOT_FN void
 jot_walk_kids(Walk *w, uint32_t n)
@@ -64,37 +48,7 @@ jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
     w->at = w->around.v[--w->around.n];
 }
 
-/* A number for a variable of the walk; -1: none left. */
-JOT_FN int
-jot_walk_var(Walk *w, int64_t ext)
-{
-    int var = SCHED_AXES + w->vars;
-    if (var >= WALK_LANE) {
-        jot_code_refuse(w->code, "too many nested loops");
-        return -1;
-    }
-    w->vars++;
-    w->index.ext[var] = ext;
-    return var;
-}
-
 /* ---- loops ---- */
-
-JOT_FN uint32_t
-jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var)
-{
-    Inst in = jot_code_effect(C_FOR, JOT_I64, 0);
-    uint32_t block;
-    in.c.i = steps;
-    in.wide = wide;
-    in.name = name;
-    block = jot_code_add(&w->b, in, NULL, 0, NULL);
-    if (!block || var < 0)
-        return 0;
-    jot_code_push(&w->b, block);
-    w->index.var[var] = block;
-    return block;
-}
 
 /* steps counted by a variable */
 JOT_FN void

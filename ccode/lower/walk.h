@@ -1,5 +1,6 @@
-/* ccode/lower/walk.h - the state of the walk, shared by walk.c, ccode/lower/leaf.c,
- * ccode/lower/value.c and ccode/lower/memory.c. Read before: ccode/lower/code.h. */
+/* ccode/lower/walk.h - the state of the walk, shared by walk.c, ccode/lower/parts.c,
+ * ccode/lower/leaf.c, ccode/lower/value.c and ccode/lower/memory.c.
+ * Read before: ccode/lower/code.h. */
 #ifndef JOT_WALK_H
 #define JOT_WALK_H
 #include "ccode/lower/code.h"
@@ -91,7 +92,6 @@ typedef struct {
 
 JOT_FN void jot_walk_node(Walk *w, uint32_t n);
 JOT_FN void jot_walk_kids(Walk *w, uint32_t n);
-JOT_FN void jot_walk_derive(Walk *w); /* positions of what derived axes stand for */
 JOT_FN void jot_walk_in_phase(Walk *w, int phase); /* opens a block that runs in that phase alone */
 /* ccode/device/walk_grid.c: loops of a device. */
 JOT_FN void jot_walk_launches(Walk *w);
@@ -100,11 +100,10 @@ JOT_FN bool jot_walk_matrix(Walk *w, uint32_t n); /* false: other parts than the
 /* The kids of a node that a work-group runs: between what fills its memory and what reads it there
  * is a barrier. */
 JOT_FN void jot_walk_team_kids(Walk *w, uint32_t n);
+/* ccode/device/team.c. value: of all items of a work-group under op, if the stage shares out what
+ * it reduces. */
 JOT_FN void jot_walk_barrier(Walk *w);
-/* value of all items of a work-group under op, if the stage shares out what it reduces */
 JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op);
-JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
-JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
 /* What is in loop n, its axis moved by `add`, with `left` of it for inner loops; `copy`:
  * Binding. */
 JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
@@ -118,6 +117,10 @@ JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide);
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);
 JOT_FN void jot_walk_clear(Walk *w, uint32_t buf);
 
+/* ccode/lower/parts.c */
+JOT_FN void jot_walk_derive(Walk *w); /* positions of what derived axes stand for */
+JOT_FN int jot_walk_var(Walk *w, int64_t ext); /* a number for a loop variable; -1: none left */
+JOT_FN uint32_t jot_walk_for(Walk *w, int64_t steps, bool wide, const char *name, int var);
 JOT_FN Ix jot_walk_subst(Walk *w, Ix ix);             /* under the present positions */
 /* ... n of them; where the buffer's element of these expressions lies. */
 JOT_FN void jot_walk_indices(Walk *w, const Ix *from, int n, Ix *index);
@@ -128,16 +131,21 @@ JOT_FN uint32_t jot_walk_operator(Walk *w, EwOp op, int dtype, uint32_t a, uint3
 JOT_FN uint32_t jot_walk_fold(Walk *w, uint32_t vector, EwOp op, int dtype); /* over its lanes */
 JOT_FN Ix jot_walk_at_lane(Walk *w, Ix ix, int lane); /* ix with the lane fixed */
 JOT_FN uint32_t jot_walk_lane_of(Walk *w, uint32_t vector, int lane);
-/* body in the lanes where w->lane_cond hold, the reduction's identity in others */
-JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
-JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 /* Registers of a stage in the present copy; of: of the one at `at` of the axis (-1: the present
  * one), NULL: refused. */
 JOT_FN void jot_walk_keep(Walk *w, uint32_t stage, int which, uint32_t inst);
 JOT_FN uint32_t jot_walk_kept(Walk *w, uint32_t stage, int which);
 JOT_FN const Kept *jot_walk_kept_of(Walk *w, uint32_t stage, int which, int axis, int64_t at);
 JOT_FN uint32_t jot_walk_kept_copy(Walk *w, uint32_t stage, int which, int axis, int64_t at);
+/* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
+JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
+JOT_FN Inst jot_walk_set_inst(Walk *w, uint32_t stage, int dtype, EwOp op, int lanes);
 JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, EwOp op, int lanes);
+
+/* ccode/lower/value.c */
+/* body in the lanes where w->lane_cond hold, the reduction's identity in others */
+JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
+JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t buf, Ix addr); /* the place is asked for */
 /* Rows that stages in loop n, of lanes over `left` elements, ask for (ccode/lower/prefetch.c). */
 JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);
@@ -146,8 +154,6 @@ JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);
 JOT_FN uint32_t jot_walk_register(Walk *w, uint32_t stage, int second);
 JOT_FN void jot_walk_init_lanes(Walk *w, uint32_t stage, const uint32_t *value);
 JOT_FN uint32_t jot_walk_fold_lanes(Walk *w, uint32_t stage, EwOp op);
-/* The axis of private copies over what is reduced, -1: none; they begin at *step, end at *width. */
-JOT_FN int jot_walk_copies(Walk *w, const Stage *st, int64_t *step, int64_t *width);
 JOT_FN void jot_walk_run(Walk *w, const Stage *st, uint32_t stage); /* ccode/lower/running.c */
 /* ccode/lower/arg_reduce.c: reductions with two accumulators. out: of a and b the more extreme;
  * in_order: b comes after a. */

@@ -1,9 +1,9 @@
 /* onnx/export/export.h - a graph becomes a model in ONNX's format: what the files of this room
  * share.
  *
- *     nodes --graph.c--> values --element.c, map.c, reduce.c--> messages --model.c, file.c--> bytes
+ *     nodes --graph.c--> values --value.c, element.c, ..--> messages --model.c, file.c--> bytes
  *
- *     graph.c     which nodes; names; one value for each node
+ *     graph.c     which nodes; names; one value for each node, made by value.c
  *     message.c   nodes, attributes, constants of the model; arrays that change their shape
  *     model.c     inputs and outputs around them; what nobody reads goes
  *     element.c   element-wise operators        number.c   those that ONNX lacks, of those it has
@@ -54,9 +54,11 @@ enum { EXPORT_DEPENDS = 1, EXPORT_NEEDED = 2, EXPORT_LATE = 4, EXPORT_INPUT = 8 
 typedef struct { uint64_t hash; OnnxTensor *tensor; uint32_t next; } ExportConst;
 typedef struct { Tensor name; uint32_t next; } ExportName;
 
-typedef struct {
+typedef struct Export Export;
+struct Export {
     jot_Ctx *ctx;
     const jot_OnnxExport *how;
+    Value (*make)(Export *e, NodeId id); /* value.c: of a node that has no value yet */
     Arena arena;
     NodeList in, out, all;    /* all: what outputs stand on, operands first */
     Value *value;             /* per position in all; name NULL: not made yet */
@@ -70,7 +72,7 @@ typedef struct {
     uint32_t bucket[EXPORT_BUCKETS], name_bucket[EXPORT_BUCKETS]; /* of consts, of taken */
     uint32_t number;          /* of names so far */
     NodeId at;                /* the node that is written, for messages */
-} Export;
+};
 
 /* ---- message.c ---- */
 JOT_FN void *export_new(Export *e, size_t count, size_t size); /* zeros; NULL: told */
@@ -117,6 +119,8 @@ JOT_FN Tensor export_name(Export *e, NodeId id, const char *word, uint32_t k);
 JOT_FN bool export_is_weight(const Export *e, NodeId id); /* it has elements, for good */
 JOT_FN bool export_model(Export *e, JotOnnx__Model *model); /* model.c */
 JOT_FN Value export_value(Export *e, NodeId id);
+JOT_FN Value export_make(Export *e, NodeId id);                 /* value.c */
+JOT_FN uint32_t export_all_axes(const Node *n);
 JOT_FN Array export_of(Export *e, NodeId id, Value v);          /* compact */
 /* ... in a space of these extents, as an operand of what has the axes `of` */
 JOT_FN Array export_compact(Value v, const int64_t *ext, int rank);

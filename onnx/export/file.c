@@ -266,6 +266,7 @@ file_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const jot_OnnxExpor
     e.ctx = ctx;
     e.arena.mem = &ctx->mem;
     e.how = how ? how : &plain;
+    e.make = export_make;
     f->e = &e;
     ok = export_graph(&e, inputs, outputs) && export_model(&e, &f->model) && export_ok(&e);
     if (ok && f->path && (e.how->external || file_weights(&e) > EXPORT_INSIDE))

@@ -42,7 +42,7 @@ struct FlowForm {
     FlowForm *next;
     uint64_t want[4];      /* bit k: output k */
     FlowPart part[FLOW_BODIES];
-    Vec(uint32_t) key;     /* the structure of the bodies, as plan/key.c has it */
+    Vec(uint32_t) key;     /* the structure of the bodies, as plan/known/key.c has it */
     uint64_t hash;
     Vec(CodeSpec *) codes; /* user code in them, which their nodes hold */
 };
@@ -96,13 +96,17 @@ JOT_FN bool jot_flow_result(FlowMake *m, int body, NodeId result);
 /* What the bodies read from outside becomes inputs. */
 JOT_FN bool jot_flow_capture(FlowMake *m);
 
+/* ---- ops/user/release.c --------------------------------------------------------------------- */
+
+JOT_FN void jot_flow_free(jot_Ctx *ctx, Flow *flow, int inputs); /* what it holds on to */
+JOT_FN void jot_flow_form_free(jot_Ctx *ctx, FlowForm *form);
+
 /* ---- ops/flow/make.c ------------------------------------------------------------------------ */
 
 /* What it is, refs 1; NULL: the error is set. */
 JOT_FN CodeSpec *jot_flow_spec(FlowMake *m);
 /* The node; its outputs' PICKs. False: the error is set. */
 JOT_FN bool jot_flow_node(FlowMake *m, NodeId *pick);
-JOT_FN void jot_flow_free(jot_Ctx *ctx, Flow *flow, int inputs); /* what it holds on to */
 /* Bytes of input k, and of output k of a LOOP, that a trip has. */
 JOT_FN size_t jot_flow_input_nbytes(const CodeSpec *s, int k);
 JOT_FN size_t jot_flow_output_nbytes(const CodeSpec *s, int k);

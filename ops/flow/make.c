@@ -140,47 +140,6 @@ jot_flow_output_nbytes(const CodeSpec *s, int k)
 
 /* ---- forms ---------------------------------------------------------------------------------- */
 
-static void
-form_free(jot_Ctx *ctx, FlowForm *form)
-{
-    int b;
-
-    for (b = 0; b < FLOW_BODIES; b++) {
-        FlowPart *p = &form->part[b];
-
-        while (p->root.n && !ctx->closing)
-            jot_node_unref(ctx, p->root.v[--p->root.n]);
-        jot_mem_free(&ctx->mem, p->asked, p->asked ? p->list.n : 0);
-        jot_mem_free(&ctx->mem, p->input, p->input ? p->list.n : 0);
-        jot_mem_free(&ctx->mem, p->own, p->own ? p->list.n * sizeof *p->own : 0);
-        jot_list_free(ctx, &p->root);
-        jot_list_free(ctx, &p->list);
-    }
-    jot_vec_free(&ctx->mem, form->key);
-    jot_vec_free(&ctx->mem, form->codes);
-    jot_mem_free(&ctx->mem, form, sizeof *form);
-}
-
-JOT_FN void
-jot_flow_free(jot_Ctx *ctx, Flow *f, int inputs)
-{
-    int b, k;
-
-    while (f->forms) {
-        FlowForm *form = f->forms;
-
-        f->forms = form->next;
-        form_free(ctx, form);
-    }
-    if (ctx->closing)
-        return;
-    for (b = 0; b < FLOW_BODIES; b++)
-        for (k = 0; k < f->body[b].n; k++)
-            jot_node_unref(ctx, f->body[b].result[k]);
-    for (k = 0; k < inputs; k++)
-        jot_node_unref(ctx, f->hole[k]);
-}
-
 /* What a root is for, in the order of outputs. */
 typedef struct { NodeId node; uint8_t output; } FormResult;
 
@@ -328,7 +287,7 @@ jot_flow_form(jot_Ctx *ctx, const CodeSpec *s, const uint64_t want[4])
         ok = form_part(ctx, s, form, b);
     ctx->unrun_nodes = unrun; /* they never wait for a run of their own */
     if (!ok) {
-        form_free(ctx, form);
+        jot_flow_form_free(ctx, form);
         return jot_fail_memory(ctx, s->name), NULL;
     }
     form->next = s->flow->forms;

@@ -31,7 +31,7 @@ typedef struct {
     bool failed;
 } Grad;
 
-/* ---- ops/grad/grad.c ---- */
+/* ---- ops/grad/give.c ---- */
 JOT_FN bool jot_grad_fail(Grad *g); /* report lack of memory if nothing failed yet; false */
 JOT_FN bool jot_grad_wants(const Grad *g, NodeId id); /* does anybody ask for its gradient? */
 /* One more contribution d to the gradient of `to`. 0 is a failure; a constant 0 is dropped. */
@@ -41,6 +41,8 @@ JOT_FN void jot_grad_give(Grad *g, NodeId to, NodeId d);
 JOT_FN NodeId jot_grad_total(Grad *g, NodeId to, uint32_t from);
 JOT_FN void jot_grad_hold(Grad *g, NodeId id); /* a reference until the walk is closed */
 JOT_FN void jot_grad_give_output(Grad *g, NodeId to, NodeId d, int output);
+JOT_FN void jot_grad_give_part(Grad *g, NodeId to, NodeId d, int output, GradPart part);
+/* ---- ops/grad/grad.c ---- */
 /* The nodes with which n's gradient, or tangent, has to do; how many. */
 JOT_FN int jot_grad_through(const Grad *g, const Node *n, const NodeId **id);
 /* Before and after other walks (ops/transform/custom.c): nodes made so far are held; the order is
@@ -65,22 +67,35 @@ JOT_FN bool jot_grad_forward(jot_Ctx *ctx, int ny, NodeId *y, int n, const NodeI
                              const NodeId *dx, jot_Var *out);
 
 /* ---- ops/grad/past.c ---- */
-JOT_FN bool jot_past_order(Grad *g, int n, const NodeId *y); /* the order of y[0] .. */
+struct Past {
+    uint32_t refs;
+    NodeId node;
+    uint64_t born;
+    struct Past *next;
+    uint32_t nbytes;
+    int rank, nindex, ncond;
+    int64_t ext[JOT_MAX_RANK]; /* the node's */
+    Ix map[];                  /* its indices over the own axes of whoever keeps this; conditions */
+};
+JOT_FN Node *jot_past_node(jot_Ctx *ctx, const Past *p); /* if it is still there */
 JOT_FN void jot_past_ask(Grad *g, bool on); /* for gradients of g->wrt, until it is off again */
 JOT_FN bool jot_past_asked(jot_Ctx *ctx, const Past *p); /* for that of a node that it knows? */
+/* 1 + the number of the nearest of n nodes that is among these; 0: none is. */
+JOT_FN int jot_past_find(jot_Ctx *ctx, const Past *p, int n, const NodeId *x);
+JOT_FN bool jot_past_has(jot_Ctx *ctx, const Past *p, NodeId x); /* is x among these? */
+
+/* ---- ops/grad/past_rules.c ---- */
+JOT_FN bool jot_past_order(Grad *g, int n, const NodeId *y); /* the order of y[0] .. */
 /* Give these nodes what follows for them from the gradient d of n. */
 JOT_FN void jot_grad_of_past(Grad *g, const Node *n, NodeId d);
 /* The tangent that n has by the nodes that it was made past; 0: none. */
 JOT_FN NodeId jot_past_tangent(Grad *g, const Node *n);
+/* The node id, which was made past x, of `as`, which stands for x. 0: no memory. */
+JOT_FN NodeId jot_past_again(jot_Ctx *ctx, NodeId id, NodeId x, NodeId as);
 /* Can the gradient of y[0] .. by the node id, which messages call arg[k], be known? False: the
  * error is set. */
 JOT_FN bool jot_past_known(jot_Ctx *ctx, NodeId id, const char *op, const char *arg, int k, int ny,
                            const NodeId *y);
-/* 1 + the number of the nearest of n nodes that is among these; 0: none is. */
-JOT_FN int jot_past_find(jot_Ctx *ctx, const Past *p, int n, const NodeId *x);
-/* The node id, which was made past x, of `as`, which stands for x. 0: no memory. */
-JOT_FN NodeId jot_past_again(jot_Ctx *ctx, NodeId id, NodeId x, NodeId as);
-JOT_FN bool jot_past_has(jot_Ctx *ctx, const Past *p, NodeId x); /* is x among these? */
 
 /* ---- ops/grad/inside.c ---- */
 /* As jot_past_known: does it lie inside no part with a gradient of its own? seed: Grad's. */

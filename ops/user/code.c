@@ -7,28 +7,7 @@
  *
  * Read before: ops/user/code.h. After: ops/user/names.c, ops/user/grad.c (maps and gradients),
  * ccode/emit/user.c. */
-#include "ops/flow/flow.h"
-
-/* ---- references --------------------------------------------------------------------------- */
-
-JOT_FN void
-jot_code_ref(CodeSpec *code)
-{
-    code->refs++;
-}
-
-JOT_FN void
-jot_code_unref(jot_Ctx *ctx, CodeSpec *code)
-{
-    while (code && !--code->refs) {
-        Arena arena = code->arena; /* the record lies in it */
-
-        if (code->flow)
-            jot_flow_free(ctx, code->flow, code->inputs);
-        code = code->base;
-        jot_arena_free(&arena);
-    }
-}
+#include "ops/user/code.h"
 
 /* ---- making specs ------------------------------------------------------------------------- */
 

@@ -35,10 +35,6 @@ struct FlowRun {
 /* May a plan of one be used for the other? */
 JOT_FN bool jot_flow_same(const FlowForm *a, const FlowForm *b);
 
-/* ---- plan/flow/make.c ---- */
-/* The step of user code number `number`, but for its arguments: inputs, outputs, own memory. */
-JOT_FN bool jot_flow_step(Make *m, const CodeSpec *code, uint32_t number, PlanStep *step);
-
 /* ---- plan/flow/run.c ---- */
 JOT_FN bool jot_flow_run(FlowRun *r);
 /* Its lists of places, in memory of its own; returns what is behind them. */

@@ -1,7 +1,7 @@
 /* plan/flow/form.c - which outputs of a branch or loop a selection wants, and the numbers that
  * its bodies are in the key of a plan.
  *
- * Read before: plan/flow/flow.h, plan/key.c. After: plan/flow/make.c, plan/flow/interp.c. */
+ * Read before: plan/flow/flow.h, plan/known/key.c. After: plan/flow/make.c, plan/flow/interp.c. */
 #include "plan/flow/flow.h"
 
 static Flow *

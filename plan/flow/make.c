@@ -1,4 +1,4 @@
-/* plan/flow/make.c - a branch or loop in a plan: plans of its bodies, and a step.
+/* plan/flow/make.c - a branch or loop in a plan: plans of its bodies, and their memory.
  *
  *     memory of the step    [ block of the bodies' plans | test | places of carries | slices ]
  *
@@ -10,22 +10,6 @@
 #include "plan/flow/flow.h"
 
 enum { FLOW_ALIGN = 64 };
-
-JOT_FN void
-jot_flow_drop(jot_Ctx *ctx, PlanFlow *flow)
-{
-    int b;
-
-    for (b = 0; b < FLOW_BODIES; b++) {
-        Plan *part = flow->part[b];
-
-        if (!part)
-            continue;
-        jot_mem_free(&ctx->mem, flow->input[b], part->vars.n * sizeof *flow->input[b]);
-        jot_plan_free(ctx, part);
-    }
-    jot_mem_free(&ctx->mem, flow->place, flow->nplaces * sizeof *flow->place);
-}
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -162,27 +146,4 @@ jot_flow_plans(jot_Ctx *ctx, const Selection *s, Plan *plan)
     if (plan->flows.n)
         jot_graph_number(ctx, &s->list);
     return ok || jot_fail_memory(ctx, "plan");
-}
-
-/* ---- the step ------------------------------------------------------------------------------- */
-
-JOT_FN bool
-jot_flow_step(Make *m, const CodeSpec *code, uint32_t number, PlanStep *step)
-{
-    EmitInfo info = {0};
-    Text text = {&m->ctx->mem, NULL, 0, 0};
-    uint32_t i = 0;
-
-    while (m->plan->flows.v[i].code != number)
-        i++;
-    step->flow = i + 1;
-    step->seconds = 1;
-    step->cost.points = 20000;
-    jot_text_f(&text, "/* %s */\n", code->name);
-    if (text.s)
-        jot_plan_step_launch(m, &step->best, &text, code->name, true, TIER_BEST, &info);
-    jot_text_free(&text);
-    if (step->best.kernel)
-        step->best.kernel->fn = jot_plan_no_fn;
-    return step->best.kernel != NULL;
 }

@@ -449,3 +449,15 @@ jot_func_end(Func *f)
     jot_arena_free(&f->arena);
     jot_mem_free(&ctx->mem, f, sizeof *f);
 }
+
+JOT_FN void
+jot_func_close(jot_Ctx *ctx)
+{
+    struct PlanCache *c = ctx->plans;
+    uint32_t i;
+
+    for (i = 0; c && i < c->funcs.n; i++)
+        jot_func_end(c->funcs.v[i].f);
+    if (c)
+        jot_vec_free(&ctx->mem, c->funcs);
+}

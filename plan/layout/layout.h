@@ -4,7 +4,7 @@
  *     plan/layout/layout.c   an order of dimensions for each temporary, and halos
  *     plan/layout/price.c    what groups cost under given orders
  *     plan/layout/copy.c     which variables are copied
- *     plan/concat.c          which variables are parts of others
+ *     plan/layout/concat.c          which variables are parts of others
  *     plan/layout/pack.c     the kernels that write copies and halos
  *
  * Read before: plan/parts.h, ccode/ir/ir.h. After: plan/layout/uses.c. */
@@ -109,6 +109,6 @@ JOT_FN Layout *jot_layouts_layout(LayoutChoice *c, const Node *node, const DimOr
 /* The use's group reads the variable in this layout. False: refused. */
 JOT_FN bool jot_layouts_copy(LayoutChoice *c, const Use *u, const Layout *layout);
 JOT_FN bool jot_layouts_copies(LayoutChoice *c);
-JOT_FN bool jot_layouts_concat(LayoutChoice *c); /* plan/concat.c; false: refused */
+JOT_FN bool jot_layouts_concat(LayoutChoice *c); /* plan/layout/concat.c; false: refused */
 
 #endif

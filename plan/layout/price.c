@@ -276,3 +276,24 @@ jot_layouts_price(const LayoutChoice *c, uint32_t pos)
     }
     return sum;
 }
+
+JOT_FN Layout *
+jot_layouts_layout(LayoutChoice *c, const Node *node, const DimOrder *o, const UseHalo *halo)
+{
+    Layout *l = jot_arena_array(&c->m->arena, Layout, 1);
+    LayoutPart part[JOT_MAX_RANK];
+    int d;
+
+    if (!l)
+        return NULL;
+    for (d = 0; d < o->n; d++) {
+        part[d].dim = o->dim[d];
+        part[d].step = 1;
+    }
+    if (!jot_layout_make(l, node->rank, node->ext, o->n, o->n ? part : NULL,
+                         halo ? halo->lo : NULL, halo ? halo->hi : NULL))
+        return NULL;
+    if (halo)
+        l->halo_value = halo->value;
+    return l;
+}

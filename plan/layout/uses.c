@@ -7,8 +7,8 @@
  *     x  A    terms n:n i:i h:h,p w:w,q                         leaves by 1 1 in h and w, 0 there
  *     k  B    terms o:o i:i p:p q:q                   fast o
  *
- * What was found is remembered by the group (plan/known.c); its kernel is kept for those that come
- * after, until the group has its step (plan/built.c).
+ * What was found is remembered by the group (plan/known/known.c); its kernel is kept for those that
+ * come after, until the group has its step (plan/built.c).
  *
  *   requires  fused groups     keeps  everything
  *

@@ -4,12 +4,12 @@
  *     group -> its whole key -> in the plan's file? --yes--> text, launch, arguments by number
  *                                              '---no----> built, scheduled, printed
  *
- * The key is that of plan/known.c, with expressions spelt out, which are numbers of the context's
- * pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so which file is
- * looked into need not be exact: a plan has one, under a hash of its nodes, and finds in it what it
- * has in common with the plan that wrote it. What a text depends on beside its group is the file's
- * own key: the machine as prices see it, the configuration, and the library's own code
- * (Backend.kept).
+ * The key is that of plan/known/known.c, with expressions spelt out, which are numbers of the
+ * context's pool there: 7 times i2 and 3, and not expression 23. It is compared as a whole, so
+ * which file is looked into need not be exact: a plan has one, under a hash of its nodes, and finds
+ * in it what it has in common with the plan that wrote it. What a text depends on beside its group
+ * is the file's own key: the machine as prices see it, the configuration, and the library's own
+ * code (Backend.kept).
  *
  * A text counts only where its function is on disk, too; else the group is built as ever. The file
  * is written when the plan's kernels are worth compiling: what runs once leaves nothing. Schedules
@@ -17,10 +17,10 @@
  *
  *   requires  fused groups with layouts     keeps  texts
  *
- * Read before: plan/known.c. After: plan/kernel.c, backends/cpu/texts.c. */
+ * Read before: plan/known/known.c. After: plan/kernel.c, backends/cpu/texts.c. */
 #include "plan/parts.h"
 
-enum { KEPT_MOST = 64 << 20, KEPT_INDICES = 4096, KEPT_RUNS = 1 << 12 };
+enum { KEPT_MOST = 64 << 20, KEPT_RUNS = 1 << 12 };
 
 /* One text, as it stands in the file; behind it what `kept_nbytes` counts, in this order. */
 typedef struct {
@@ -59,65 +59,6 @@ static size_t
 kept_nbytes(const KeptHead *h)
 {
     return (kept_before_text(h) + h->ntext + 7) / 8 * 8;
-}
-
-/* ---- keys -------------------------------------------------------------------------------- */
-
-JOT_FN uint32_t
-jot_kept_index(Make *m, Ix ix)
-{
-    GroupKey *key = &m->sought;
-    uint32_t i = key->ix.n;
-
-    while (i && key->ix.v[i - 1] != ix) /* what was met last comes again soonest */
-        i--;
-    if (i)
-        return i;
-    *(Ix *)jot_vec_push(&m->ctx->mem, key->ix) = ix;
-    return key->ix.n;
-}
-
-/* Operands and terms by number: they follow. */
-static uint32_t *
-kept_put_index(Make *m, uint32_t *w, Ix ix)
-{
-    const IxPool *pool = &m->ctx->ix;
-    const IxRec *r = &pool->recs.v[ix];
-    bool two = r->op == IX_DIV || r->op == IX_MOD || r->op == IX_MUL || r->op == IX_AND
-            || r->op == IX_OR;
-    bool one = two || r->op == IX_GE0 || r->op == IX_EQ0 || r->op == IX_NOT;
-    uint32_t i;
-
-    *w++ = r->op | r->n << 8;
-    *w++ = one ? jot_kept_index(m, r->a) : r->a;
-    *w++ = two ? jot_kept_index(m, r->b) : r->b;
-    w = jot_key_put64(w, (uint64_t)r->c);
-    for (i = 0; i < r->n && r->op == IX_SUM; i++) {
-        w = jot_key_put64(w, (uint64_t)pool->terms.v[r->at + i].k);
-        *w++ = jot_kept_index(m, pool->terms.v[r->at + i].atom);
-    }
-    for (i = 0; i < r->n && r->op == IX_LOAD; i++)
-        *w++ = jot_kept_index(m, pool->args.v[r->at + i]);
-    return w;
-}
-
-JOT_FN bool
-jot_kept_indices(Make *m)
-{
-    GroupKey *key = &m->sought;
-    Mem *mem = &m->ctx->mem;
-    uint32_t i, *w;
-
-    for (i = 0; i < key->ix.n; i++) {
-        const IxRec *r = &m->ctx->ix.recs.v[key->ix.v[i]];
-
-        if (key->ix.n > KEPT_INDICES || !jot_vec_reserve(mem, key->key, 5 + 3 * r->n))
-            return false;
-        w = kept_put_index(m, key->key.v + key->key.n, key->ix.v[i]);
-        key->key.n = (uint32_t)(w - key->key.v);
-    }
-    key->hash = jot_plan_hash(key->key.v, key->key.n);
-    return !mem->failed;
 }
 
 /* ---- which file ----------------------------------------------------------------------------- */
@@ -214,7 +155,7 @@ jot_kept_open(Make *m)
     size_t at = 0;
 
     if (!backend->kept || !backend->recall || m->ctx->target.late || !jot_plan_known_fits(m)
-        || jot_plan_tunes(m) || !(kept = jot_mem_new(mem, 1, sizeof *kept)))
+        || !(kept = jot_mem_new(mem, 1, sizeof *kept)))
         return;
     kept->key.mem = kept->plan.mem = kept->file.mem = kept->heads.mem = mem;
     m->plan->kept = kept;

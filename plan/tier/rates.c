@@ -8,8 +8,8 @@
  *     it is time   a plan runs a second time, so that better code will be asked for; or much is to
  *                  be planned, or computed, so that the time does not matter; or schedules will be
  *                  timed
- *     from then    plans are looked for under another key (plan/key.c, plan/known.c): those of
- *                  before age, and their kernels serve the new ones where the texts are the same
+ *     from then    plans are looked for under another key (plan/known/): those of before age, and
+ *                  their kernels serve the new ones where the texts are the same
  *
  * So what the best tier compiles follows from the measured rates, and the next program, which reads
  * them from the file, finds it.

@@ -13,11 +13,11 @@
  *                   until it ends or is ended (JOT_CC_SECONDS)
  *     taken over    before the first run of a plan that finds it done
  *
- * The quick text has extents, strides and constants for arguments (ccode/emit/any.c): where shapes
- * change from run to run, so that no plan comes twice, its kernels do, and it is this text that the
- * best tier's compiler gets: good code for every shape, instead of the best for each. It gets it
- * when the launches so far took as long as compiling it: most of a thousand sizes' kernels are
- * small, and never do. A plan that is too heavy for the quick code waits for that text's better
+ * The quick text has extents, strides and constants for arguments (ccode/emit/print.c): where
+ * shapes change from run to run, so that no plan comes twice, its kernels do, and it is this text
+ * that the best tier's compiler gets: good code for every shape, instead of the best for each. It
+ * gets it when the launches so far took as long as compiling it: most of a thousand sizes' kernels
+ * are small, and never do. A plan that is too heavy for the quick code waits for that text's better
  * code rather than for its own, where an earlier plan had the text and what it costs is less
  * (Plan.generic); its own is compiled beside it if the plan comes again.
  *

@@ -1,4 +1,4 @@
-/* plan/concat.c - the parts of a concatenation lie within its result.
+/* plan/layout/concat.c - the parts of a concatenation lie within its result.
  *
  *     x (n, 64, h, w) \                            one variable: x is z with a halo of 0 before
  *                      concat -> z (n, 128, h, w)   and 64 behind along the channels, y with 64

@@ -1,4 +1,4 @@
-/* plan/known.c - kernels found by their group, before anything of it is built.
+/* plan/known/known.c - kernels found by their group, before anything of it is built.
  *
  *     group -> key -> known?  --yes--> kernel, launch, arguments by number        microseconds
  *                       '-----no----> build, schedule, print, compile; remembered
@@ -22,7 +22,7 @@
  *
  *   requires  fused groups with layouts     keeps  the graph
  *
- * Read before: plan/parts.h, plan/key.c. After: plan/kernel.c, plan/layout/uses.c. */
+ * Read before: plan/parts.h, plan/known/key.c. After: plan/kernel.c, plan/layout/uses.c. */
 #include "plan/parts.h"
 
 enum { KNOWN_BUCKETS = 1024, KNOWN_MOST = 8192 };
@@ -132,7 +132,7 @@ known_put_node(Make *m, uint32_t *w, uint32_t group, uint32_t pos, bool layouts)
     to = w + 2 + n->ninputs; /* expressions, by their numbers in the pool */
     w = jot_key_node(m->ctx, w, id, f->group[pos] == group, known_number, m);
     for (k = 0; m->sought.whole && k < n->nindex + n->ncond; k++)
-        to[k] = jot_kept_index(m, to[k]);
+        to[k] = jot_key_index(m, to[k]);
     return known_put_axes(m, w, pos, n);
 }
 
@@ -254,7 +254,7 @@ jot_plan_group_key_whole(Make *m, uint32_t group)
     m->sought.number = sought.number;
     m->sought.key.n = m->sought.pos.n = m->sought.ix.n = 0;
     m->sought.whole = true;
-    ok = known_walk(m, group, KEY_STEP) && known_over(m, group) && jot_kept_indices(m);
+    ok = known_walk(m, group, KEY_STEP) && known_over(m, group) && jot_key_indices(m);
     for (i = 0; i < m->sought.pos.n; i++)
         sought.number[m->sought.pos.v[i]] = 0;
     m->whole = m->sought;
@@ -475,17 +475,6 @@ known_step_drop(jot_Ctx *ctx, PlanKnown *known)
 
     jot_plan_kernel_unref(ctx, k->step.best.kernel);
     jot_plan_kernel_unref(ctx, k->step.quick.kernel);
-}
-
-JOT_FN bool
-jot_plan_known_fits(const Make *m)
-{
-    int i;
-
-    for (i = 0; i < jot_emit_passes_n; i++) /* what is not built cannot be shown */
-        if (jot_plan_dumps(m->ctx, jot_emit_passes[i].letter))
-            return false;
-    return !m->plan->dialect && !jot_plan_random(m);
 }
 
 /* Number of a node in the key: of the few that are in memory, or literals. */

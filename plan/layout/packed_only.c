@@ -1,4 +1,4 @@
-/* plan/packed_only.c - state that a plan reads in copies alone is kept in these alone.
+/* plan/layout/packed_only.c - state that a plan reads in copies alone is kept in these alone.
  *
  *     w  read by "pack" only, which writes the copy once: after that nobody reads w
  *
@@ -8,7 +8,7 @@
  *
  *   requires  a plan in order      keeps  values     fills  PlanVar.apart
  *
- * Read before: ops/packed_only.c, plan/layout/pack.c. After: plan/run.c. */
+ * Read before: ops/buffer.c, plan/layout/pack.c. After: plan/run.c. */
 #include "plan/parts.h"
 
 static bool
