@@ -12,9 +12,11 @@
  *     select         plan/plan.c                                   the nodes that are needed      g
  *     make a plan    plan/make.c                                   calls what follows, to compile
  *     fuse           fuse/fuse.c                                   groups; why edges are left     f
+ *     - build        plan/built.c, ccode/build/build.c             ... each, once: a Kernel       k
+ *     - recognise    ccode/contract/products.c                     ... is it a product?
  *     lay out        plan/layout/layout.c                          where elements lie; copies     y
+ *         which convolutions go by Winograd's tiles: plan/layout/winograd.c
  *     step by step   plan/kernel.c                                 each group:
- *     - build        plan/built.c, ccode/build/build.c             ... becomes a Kernel           k
  *     - text         plan/text.c                                   calls what follows, for it:
  *     - rewrite      ccode/strategy/passes.c                       ... simplified: one list
  *     - schedule     ccode/strategy/strategy.c                     ... an order and places        s
@@ -24,7 +26,7 @@
  *       - lower      ccode/lower/lower.c                           ... a loop tree                l
  *       - walk       ccode/lower/walk.c                            ... code records               w
  *       - print      ccode/emit/statement.c                        ... text in a dialect          c
- *     place          plan/order.c, plan/memory.c                   offsets of temporaries         p
+ *     place          plan/order.c, plan/donate.c, plan/memory.c    offsets of temporaries         p
  *     compile        plan/compile.c, backends/cpu/                 functions in the process
  *     run            plan/run.c                                    launches, hand over            t
  *

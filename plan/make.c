@@ -77,7 +77,7 @@ make_dump_plan(Make *m)
 
     if (!jot_plan_dumps(m->ctx, 'p'))
         return;
-    jot_text_f(&t, "plan: %u kernels, block %zu bytes (scratch from %zu; %zu alive at once)\n",
+    jot_text_f(&t, "plan: %u steps, block %zu bytes (scratch from %zu; %zu alive at once)\n",
                p->steps.n, p->block_nbytes, p->scratch, p->bound);
     for (i = 0; i < p->vars.n; i++) {
         const PlanVar *v = &p->vars.v[i];

@@ -5,10 +5,10 @@
  *           64      [BBBBBBB]
  *
  * Each variable goes into the smallest gap that holds it between those placed already that live at
- * a time with it (best fit). Placed in order of their first steps, and again from the largest to
- * the smallest: the smaller block of the two is taken. All offsets are multiples of 64 bytes. The
- * kernels' scratch lies behind them. No placing needs less than the bound: the most bytes alive in
- * one step.
+ * a time with it (best fit). Placed in order of their first steps and, where that is well above the
+ * bound, again from the largest to the smallest: the smaller block of the two is taken. All offsets
+ * are multiples of 64 bytes. The kernels' scratch lies behind them. No placing needs less than the
+ * bound: the most bytes alive in one step.
  *
  * Read before: plan/order.c. After: plan/run.c. */
 #include "plan/parts.h"

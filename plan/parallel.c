@@ -13,7 +13,7 @@
  * User code is left out: what it may share with itself is not known.
  *
  *   requires  steps in their final order, temporaries placed
- *   keeps     everything      breaks  nothing: fills `beside`
+ *   keeps     everything      breaks  nothing: fills PlanStep.concurrent
  *
  * Read before: plan/order.c, plan/memory.c. After: plan/run.c. */
 #include "plan/parts.h"

@@ -5,7 +5,7 @@
  *       without text    a call of the host function, by ints    -> the same
  *     stack of n     -> one loop over n rows, each copied       -> a step; more rows: the same text
  *
- * Read before: plan/kernel.c, ops/user/code.h, ops/rewrite/stack.h. After: plan/compile.c. */
+ * Read before: plan/text.c, ops/user/code.h, ops/rewrite/stack.h. After: plan/compile.c. */
 #include "plan/parts.h"
 #include "plan/flow/flow.h"
 

@@ -11,7 +11,7 @@
  * Where the contraction's schedule shares out other axes than rows, or keeps sums in memory between
  * blocks of k, the sums have a phase of their own.
  *
- *   requires  Rides with a block (ccode/contract/epilogue.c)
+ *   requires  an Epilogue with a block (ccode/contract/epilogue.c)
  *   keeps     what is computed, but for the order of sums
  *
  * Read before: ccode/contract/epilogue.h, ccode/contract/epilogue.c. After: ccode/contract/sched.c,

@@ -145,7 +145,7 @@ JOT_FN int jot_code_operands(const Inst *in);
 /* The record behind n in the text of the block, which n is at first; 0: its end. */
 JOT_FN uint32_t jot_code_next(const Code *code, uint32_t block, uint32_t n);
 JOT_FN bool jot_code_order(Code *code); /* false: out of memory */
-/* Count uses from what has effects; records without uses are not printed. */
+/* Count uses from what has effects; records without uses are not printed: code is counted. */
 JOT_FN void jot_code_count(Code *code);
 
 /* ---- making records (code.c) ---- */

@@ -4,7 +4,7 @@
  * as deep as the places where its producers are kept. A reduction gets its other parts around the
  * loop that follows its place:
  *
- *     %s: r | j     (keep: reduce loops stand outside)        loop r
+ *     %s: r | j                                               loop r
  *     !0: r j                                                    declare s, init s
  *                                                                loop j   step s
  *                                                                finish s
@@ -208,7 +208,6 @@ lower_add_stage(Lower *w, uint32_t stage)
     }
 }
 
-/* Buffers that start from a value: targets of scatters, and written buffers with a halo. */
 static bool
 result_in(const Stage *st, uint32_t buf)
 {

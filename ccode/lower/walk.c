@@ -67,7 +67,7 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     w->edge[n].steps = steps;
     w->edge[n].rest = rest;
     pos = jot_ix_scale(ix, jot_ix_axis(ix, var), l->step);
-    w->edge[n].state = 1;
+    w->edge[n].state = EDGE_COUNTED;
     if (l->kind == LOOP_LANES)
         w->lane = pos;
     old = w->clamp[axis];
@@ -88,7 +88,7 @@ walk_rest(Walk *w, uint32_t n, int64_t full, int64_t rest, bool wide)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     Ix add = jot_ix_const(w->k->ix, full * l->step);
-    w->edge[n].state = 2;
+    w->edge[n].state = EDGE_KNOWN;
     w->edge[n].first = full == 0;
     w->edge[n].lastly = true;
     if (wide)
@@ -171,7 +171,7 @@ walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
             jot_ix_add(ix, w->at.pos[l->axis], jot_ix_scale(ix, at, l->step));
         if (l->step < w->at.left[l->axis])
             w->at.left[l->axis] = w->at.block[l->axis] = l->step;
-        w->edge[chain[i]].state = 3;
+        w->edge[chain[i]].state = EDGE_FUSED;
     }
     jot_walk_derive(w);
     jot_walk_kids(w, chain[count - 1]);
@@ -203,7 +203,7 @@ walk_serial(Walk *w, uint32_t n)
     if (wide)
         w->code->steps[w->phase] = full + (rest > 0);
     if (full == 1 && !wide) {
-        w->edge[n].state = 2;
+        w->edge[n].state = EDGE_KNOWN;
         w->edge[n].first = true;
         w->edge[n].lastly = rest == 0;
         jot_walk_bind(w, n, jot_ix_const(w->k->ix, 0), l->step, 0);
@@ -328,7 +328,7 @@ walk_lanes(Walk *w, uint32_t n)
     Ix old = w->lane, zero = jot_ix_const(w->k->ix, 0);
     jot_walk_ask(w, n, left);
     w->lane = zero;
-    w->edge[n].state = 2;
+    w->edge[n].state = EDGE_KNOWN;
     w->edge[n].first = w->edge[n].lastly = true;
     if (left > 1)
         jot_walk_counted(w, n, left, false, false);
@@ -367,11 +367,11 @@ at_edge(Walk *w, uint32_t n, bool first, uint32_t *cond)
     const Edge *e = &w->edge[n];
     int64_t one = 1;
     uint32_t diff;
-    if (e->state == 3) {
+    if (e->state == EDGE_FUSED) {
         jot_code_refuse(w->code, "the first or last step of parallel loops is asked for");
         return 0;
     }
-    if (e->state == 2)
+    if (e->state == EDGE_KNOWN)
         return first ? e->first : e->lastly;
     if (!first && e->rest)
         return 0;

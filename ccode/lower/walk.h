@@ -16,11 +16,13 @@ typedef struct {
     int64_t copy[SCHED_AXES];   /* sum of the constants of unrolled loops: names registers */
 } Binding;
 
-/* What is known of a loop's first and last step. */
+/* What is known of a loop's first and last step: `block` counts it; `first`, `lastly` say; it is
+ * one of several parallel loops in one counter, where neither is asked. */
+enum { EDGE_COUNTED = 1, EDGE_KNOWN, EDGE_FUSED };
 typedef struct {
     uint32_t block;             /* its FOR */
     int64_t steps;
-    uint8_t state;              /* 1: counted by `block`; 2: `first`, `lastly` are known */
+    uint8_t state;
     bool first, lastly;
     bool rest;                  /* a rest follows: no counted step is the last */
 } Edge;

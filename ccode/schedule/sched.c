@@ -309,6 +309,7 @@ jot_buf_written(const Sched *s, uint32_t buf)
     return false;
 }
 
+/* It starts from a value: the target of a scatter, or a written buffer with a halo. */
 JOT_FN bool
 jot_buf_cleared(const Sched *s, uint32_t buf)
 {

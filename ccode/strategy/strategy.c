@@ -210,7 +210,7 @@ enum {
     BEST = FACT_PLAIN | FACT_BEST,
     PRODUCT = FACT_PLAIN | FACT_LARGE,
     CPU_PRODUCT = PRODUCT | FACT_HOST,
-    WINDOW = BEST | FACT_VECTORS
+    VECTORS_BEST = BEST | FACT_VECTORS
 };
 typedef struct {
     const char *name;
@@ -232,20 +232,20 @@ static const Strategy strategies[] = {
       make_epilogue, NULL },
     { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,
       make_weight, NULL },
-    { "scaled sums of bytes", CPU_PRODUCT | WINDOW | FACT_FREE, PASS_LAID_OUT, CHOICE_PRODUCT, 0,
-      NULL, jot_scaled_sched },
+    { "scaled sums of bytes", CPU_PRODUCT | VECTORS_BEST | FACT_FREE, PASS_LAID_OUT,
+      CHOICE_PRODUCT, 0, NULL, jot_scaled_sched },
     { "contraction on a device", PRODUCT | BEST | FACT_DEVICE, PASS_PRODUCTS, CHOICE_PRODUCT, 0,
       make_tiles, NULL },
     { "contraction in blocks", CPU_PRODUCT, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_blocks, NULL },
     { "producer / consumer tiles", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_chain, NULL },
-    { "stencil, channels in lanes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
+    { "stencil, channels in lanes", VECTORS_BEST, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
       jot_stencil_sched },
-    { "stencil over planes", WINDOW, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL, jot_plane_sched },
-    { "rows by a vector", WINDOW | FACT_FREE, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
+    { "stencil over planes", VECTORS_BEST, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL, jot_plane_sched },
+    { "rows by a vector", VECTORS_BEST | FACT_FREE, PASS_LAID_OUT, 0, STRATEGY_SURE, NULL,
       jot_rows_sched },
-    { "register transpose", BEST | FACT_VECTORS | FACT_FREE, PASS_LOOPS, 0, STRATEGY_SURE,
+    { "register transpose", VECTORS_BEST | FACT_FREE, PASS_LOOPS, 0, STRATEGY_SURE,
       NULL, jot_transpose_sched },
     { "random", FACT_DRAWN, PASS_LOOPS, 0, 0, make_random, NULL },
     { "grid of a device", FACT_PLAIN | FACT_DEVICE, PASS_LOOPS, 0, 0, make_grid, NULL },

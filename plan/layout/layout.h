@@ -4,7 +4,9 @@
  *     plan/layout/layout.c   an order of dimensions for each temporary, and halos
  *     plan/layout/price.c    what groups cost under given orders
  *     plan/layout/copy.c     which variables are copied
- *     plan/layout/concat.c          which variables are parts of others
+ *     plan/layout/concat.c   which variables are parts of others
+ *     plan/layout/winograd.c which convolutions go by tiles: their images and weights
+ *     plan/layout/packed_only.c  which weights are kept in their layout alone
  *     plan/layout/pack.c     the kernels that write copies and halos
  *
  * Read before: plan/parts.h, ccode/ir/ir.h. After: plan/layout/uses.c. */
