@@ -95,8 +95,8 @@ legal_factor_axes(const Fuser *f, uint32_t pos, uint64_t *axes)
     return true;
 }
 
-/* Sum of a product of two variables, each of which lacks an axis of the product. What schedules call a
- * contraction is found in the kernel (ccode/contract/contract.c); here there are nodes only. */
+/* Sum of a product of two variables, each of which lacks an axis of the product. What schedules
+ * call a contraction is found in the kernel (ccode/contract/contract.c); here are nodes only. */
 JOT_FN bool
 jot_fuse_is_contraction(const Fuser *f, uint32_t pos)
 {
