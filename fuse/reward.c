@@ -10,16 +10,7 @@
  * requires  a pair   keeps  everything
  * Read before: fuse/nest.c, target/target.h. After: fuse/join.c. */
 #include "fuse/nest.h"
-
-enum {
-    REWARD_LINE = 64,
-    REWARD_LOSS = 4,  /* a contraction by blocks of rows takes longer by this part than by itself */
-    REWARD_ROWS = 64, /* of a block, where there are as many */
-    REWARD_PART = 2,  /* a step may fill this part of a core's cache */
-    REWARD_ORDER = 4, /* what shares no loop must be short: this part of its time is the price */
-    REWARD_ALONG = 3, /* variables, as large as the result, that ride on it for nothing */
-    REWARD_TAIL = 16  /* ... but for what goes on with results of one so many times as long */
-};
+#include "target/thresholds.h"
 
 /* Bytes: not moved any more, of a step, between the two. */
 typedef struct { double saved, step, between; } RewardSum;
@@ -67,7 +58,7 @@ reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse
         if (!line)
             inside *= (double)n->ext[d];
     }
-    return inside > 1 && line && nbytes < REWARD_LINE ? inside * REWARD_LINE : inside * nbytes;
+    return inside > 1 && line && nbytes < CACHE_LINE ? inside * CACHE_LINE : inside * nbytes;
 }
 
 /* Does anything but a and b need the variable in memory? */

@@ -298,7 +298,7 @@ chain_heights(Chain *c)
                  : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
     c->height = c->row < 0 ? 1 : jot_contract_even(ext, 1, most);
     c->phased = c->row >= 0 && c->height < ext &&
-                jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < CHAIN_STEPS;
+                jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < SHARED_STEPS;
     for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */
         if (c->shared & ~jot_chain_bit(c->row) & ~c->k->values.v[c->product[i].m.c.b].free)
             c->phased = true;

@@ -16,9 +16,8 @@
  * Read before: ccode/contract/sched.c. After: ccode/lower/lower.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
+#include "target/thresholds.h"
 
-#define DOTS_UNPACK 1.5 /* cycles of a vector that is unpacked */
-#define DOTS_FOLD 4 /* cycles of a sum's fold: a lane crossing for each halving, on one port */
 enum { DOTS_MOST = 8 }; /* rows, columns of a block */
 
 static bool
@@ -164,5 +163,3 @@ jot_contract_dots(ContractMake *m)
     jot_stage_loop(&out, d->v, 1, LOOP_UNROLL);
     return jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }
-#undef DOTS_FOLD
-#undef DOTS_UNPACK

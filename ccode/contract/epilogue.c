@@ -17,11 +17,7 @@
 #include "ccode/contract/make.h"
 #include "ccode/build/build.h"
 #include "ccode/rewrite/rewrite.h"
-
-enum {
-    EPILOGUE_LEAST = 32, EPILOGUE_MOST = 4096, /* rows of a block */
-    EPILOGUE_PIECES = 64                    /* blocks are enough for any number of threads */
-};
+#include "target/thresholds.h"
 
 /* ---- finding ------------------------------------------------------------------------------ */
 

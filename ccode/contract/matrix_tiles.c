@@ -30,12 +30,7 @@
 #include "ccode/contract/make.h"
 #include "ccode/schedule/transpose.h"
 #include "ccode/rewrite/rewrite.h"
-
-enum {
-    AMX_BLOCK = 512,      /* sums of a block, in rows and columns */
-    AMX_STEPS = 16,       /* steps of a call */
-    AMX_RUN = 256         /* columns that are packed together */
-};
+#include "target/thresholds.h"
 
 /* The elements that the value is made of, and those that packing would make of them: windows read
  * an element many times. */

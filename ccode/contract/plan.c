@@ -11,15 +11,7 @@
  * Read before: ccode/contract/sched.c. After: ccode/contract/pack.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
-
-#define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
-#define PLAN_LATENCY 256 /* cycles from the second cache or farther */
-#define PLAN_FAR 512    /* bytes between steps of the sum, from which on columns are packed */
-#define PLAN_LONG 32     /* steps of the sum, likewise */
-#define PLAN_WAYS 8      /* lines of a set of the first cache */
-#define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
-#define PLAN_CLEAR 0.85  /* of the cycles: a gain that is worth other lines for each thread */
-#define PACK_SHARED 1e6 /* points from which on threads may share the work */
+#include "target/thresholds.h"
 
 /* ---- what is packed ----------------------------------------------------------------------- */
 
@@ -32,7 +24,7 @@ rows_collide(const ContractMake *m)
     if (m->r >= (int)m->k->axes.n)
         return false;
     stride = jot_contract_stride(m, m->c.a, m->r) * nbytes;
-    return stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
+    return stride != 0 && stride % 4096 == 0 && m->rows > CACHE_WAYS;
 }
 
 /* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses
@@ -291,7 +283,7 @@ plan_few_rows(ContractMake *m, ContractPlan *p)
         p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
         return;
     p->a = PACK_NONE;
-    m->few_rows = PLAN_WAYS;
+    m->few_rows = CACHE_WAYS;
     jot_contract_block(m, m->vectors > 2 ? m->vectors : 2);
     plan_form(m, p);
 }

@@ -48,15 +48,7 @@
  * ccode/device/contract_grid_make.c. */
 #include "ccode/device/contract_grid.h"
 #include "ccode/ir/access.h"
-
-enum {
-    TILE_GROUP = 256,       /* most items of a work-group, if the target has as many */
-    TILE_GROUP_LEAST = 64,  /* fewest, if it has so many */
-    TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
-    TILE_BUFFERS = 4,       /* most of a tile */
-    TILE_NBYTES = 48 << 10, /* of a group's memory that needs no asking */
-    TILE_CHUNK = 512        /* fewest terms of a chunk */
-};
+#include "target/thresholds.h"
 
 /* ---- how operands lie ---- */
 
@@ -208,7 +200,7 @@ tile_fits(const GridTiles *t, const int64_t *size, const Target *target)
     int64_t nbytes = (t->m.block + 4) * (int64_t)a + (t->n.block + 4) * (int64_t)b;
     int least = target->group < TILE_GROUP_LEAST ? target->group : TILE_GROUP_LEAST;
     return size[0] * size[2] <= 128 && size[1] * size[3] <= 128 && t->group >= least &&
-           t->group <= TILE_GROUP && t->group <= target->group &&
+           t->group <= GRID_GROUP && t->group <= target->group &&
            2 * tile_depth(t) * nbytes <= target->group_nbytes;
 }
 
@@ -228,12 +220,7 @@ tile_terms(GridTiles *t)
  * 8, columns 2i and 2i + 1 of the result (walk_matrix.c):
  *
  *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc */
-enum {
-    MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16, WARPS_LEAST = 64,
-    MATRIX_NBYTES = 64, /* of a row or column of a tile along k: two steps of the unit */
-    MATRIX_SUMS = 64,   /* of an item, where two groups share a multiprocessor; alone: twice that */
-    MATRIX_WAIT = 12    /* cycles of a step that nothing else hides */
-};
+enum { MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16 };
 
 static void
 set_matrix(GridTiles *t, const int64_t *size)

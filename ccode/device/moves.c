@@ -12,13 +12,9 @@
 #include "ccode/device/grid.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
+#include "target/thresholds.h"
 
-enum {
-    TEAM_TERMS = 64,        /* fewest that a work-group shares */
-    TEAM_ROW = 128,         /* ... where there are sums enough without */
-    SIDE_LEAST = 16,        /* items side by side that make a column */
-    FAR = 64                /* what hides in a div or mod */
-};
+enum { FAR = 64 }; /* what hides in a div or mod */
 
 JOT_FN int64_t
 jot_grid_least(const Target *target, int64_t n)

@@ -15,12 +15,9 @@
  * Read before: ccode/device/grid.h. After: ccode/device/grid.c. */
 #include "ccode/device/grid.h"
 #include "ccode/ir/respace.h"
+#include "target/thresholds.h"
 
-enum {
-    RFACTOR_TEAM = 4096,  /* fewest terms of a chunk for a work-group */
-    RFACTOR_ROWS = 16384, /* most sums of rows that are summed by one work-group */
-    RFACTOR_AXES = 8
-};
+enum { RFACTOR_AXES = 8 };
 
 /* Axes that have been split: sums in chunks of one size share a nest. */
 typedef struct {

@@ -24,9 +24,7 @@
  * Read before: ccode/lower/walk.c. */
 #include "ccode/lower/walk.h"
 #include "ccode/ir/access.h"
-
-/* Positions, at least and at most; values to walk in all segments, at most. */
-enum { CUT_LEAST = 3, CUT_MOST = 64, CUT_TEXT = 40000 };
+#include "target/thresholds.h"
 
 typedef struct {
     const Walk *w;

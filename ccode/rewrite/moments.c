@@ -20,8 +20,7 @@
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
-
-enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096 }; /* elements of a block */
+#include "target/thresholds.h"
 
 typedef struct {
     Kernel *k;

@@ -27,12 +27,9 @@
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/price.h"
 #include "target/choice.h"
+#include "target/thresholds.h"
 
 enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
-
-enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
-enum { WIDTH_LEAST = 4 }; /* lanes of a short row, or of a row's sums */
-enum { ADJACENT_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
 
 typedef struct {
     const Kernel *k;

@@ -18,8 +18,7 @@
  *
  * Read before: ccode/stencil/stencil.h. After: ccode/schedule/choose.c, which has all else. */
 #include "ccode/stencil/stencil.h"
-
-enum { ROWS_AT_ONCE = 4, ROWS_LEAST = 16 };
+#include "target/thresholds.h"
 
 /* The only reduction, and its last axis, along which it may lie; 0: it is another kernel. */
 static uint32_t

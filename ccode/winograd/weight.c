@@ -33,8 +33,7 @@
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/contract.h"
 #include "ccode/schedule/builder.h"
-
-enum { WEIGHT_CHANNELS = 32, WEIGHT_PIECES = 8, WEIGHT_ROWS = 8 };
+#include "target/thresholds.h"
 
 typedef struct {
     uint32_t image, grads;      /* loads */

@@ -16,9 +16,7 @@
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
 #include "ccode/schedule/sched.h"
-
-#define WINOGRAD_STEPS 16      /* of a phase: enough for any number of threads */
-#define WINOGRAD_CHANNELS 24   /* fewer channels than this: the additions outweigh the products */
+#include "target/thresholds.h"
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
@@ -233,7 +231,7 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     w->phased = wino_in_phases(w, t, blocks);
     jot_winograd_rows(w, t);
     if (w->phased)
-        w->block = count > 2 * WINOGRAD_STEPS ? (count + WINOGRAD_STEPS - 1) / WINOGRAD_STEPS : 2;
+        w->block = count > 2 * SHARED_STEPS ? (count + SHARED_STEPS - 1) / SHARED_STEPS : 2;
     if (w->phased && lanes > 1 && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / 2)
         w->ahead = (int)(256 / (w->rows > 4 ? w->rows : 4));
 }
@@ -257,5 +255,3 @@ jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *t
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return found && !k->mem->failed;
 }
-#undef WINOGRAD_CHANNELS
-#undef WINOGRAD_STEPS

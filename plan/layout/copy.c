@@ -11,8 +11,7 @@
  *
  * Read before: plan/layout/layout.c. After: plan/layout/pack.c. */
 #include "plan/layout/layout.h"
-
-enum { COPY_TRANSPOSED = 32 }; /* readings of an element that a copy along another axis takes */
+#include "target/thresholds.h"
 
 /* State that this evaluation does not assign, or what a function holds, keeps its buffer, and the
  * copy with it. */

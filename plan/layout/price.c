@@ -106,7 +106,7 @@ use_waste(double moved, size_t size)
 {
     if (moved == 0)
         return 0.25;
-    moved = moved * (double)size > LAYOUT_LINE ? LAYOUT_LINE / (double)size : moved;
+    moved = moved * (double)size > CACHE_LINE ? CACHE_LINE / (double)size : moved;
     return moved < 1 ? 1 : moved > 8 ? 8 : moved;
 }
 
