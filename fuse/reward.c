@@ -147,7 +147,7 @@ reward_writes(Nests *j, const NestPair *p)
 static double
 reward_apart(const Target *t, const NestPair *p, const Nest *a, const Nest *b, const RewardSum *sum)
 {
-    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, saved = t->call;
+    double room = (double)t->cache_nbytes[LEVEL_L2] / CACHE_PART, saved = t->call;
     double x = reward_time(t, a->nbytes, a->flops, 1), y = reward_time(t, b->nbytes, b->flops, 1);
     double less = x < y ? x : y, more = x < y ? y : x;
 
@@ -220,7 +220,7 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
     double two, one, cores = t->cores;
 
-    if (!p->shared || sum->step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2])
+    if (!p->shared || sum->step * CACHE_PART > (double)t->cache_nbytes[LEVEL_L2])
         return 0;
     p->nbytes = a->nbytes + b->nbytes - sum->saved;
     p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
@@ -237,7 +237,7 @@ reward_blocks(Nests *j, NestPair *p, const RewardSum *sum, FuseWhy *why)
 {
     const Target *t = &j->f->ctx->target;
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, whole, steps = 1, cores;
+    double room = (double)t->cache_nbytes[LEVEL_L2] / CACHE_PART, whole, steps = 1, cores;
     double two, one, block = jot_nest_footprint(j, p, &whole);
     int k;
 
@@ -277,7 +277,7 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     sum.saved += reward_writes(j, p);
     if (p->blocks)
         return reward_blocks(j, p, &sum, why);
-    *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
+    *why = sum.step * CACHE_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
     shared = reward_shared(j, p, &sum);
     apart = reward_apart(t, p, a, b, &sum);
     if (shared > 0 || p->parts)

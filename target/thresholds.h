@@ -1,5 +1,5 @@
-/* target/thresholds.h - the list of thresholds.def as constants: whole numbers as an enum, others as
- * doubles.
+/* target/thresholds.h - the list of thresholds.def as constants: whole numbers as an enum, others
+ * as doubles.
  *
  * Read before: target/thresholds.def. After: the files that choose by them. */
 #ifndef JOT_THRESHOLDS_H
@@ -17,6 +17,7 @@ enum {
 #define THRESHOLD(name, value, unit, what)
 #define RATE(name, value, unit, what) static const double name = value;
 #include "target/thresholds.def"
+#include "target/thresholds.h"
 #undef RATE
 #undef THRESHOLD
 

@@ -29,6 +29,7 @@
  * Read before: ccode/contract/sched.c, ccode/stencil/rows.c. After: ccode/contract/chain_text.c. */
 #include "ccode/contract/chain.h"
 #include "ccode/ir/cost.h"
+#include "target/thresholds.h"
 
 JOT_FN uint64_t
 jot_chain_bit(int axis)
@@ -310,7 +311,7 @@ chain_blocks(Chain *c)
     for (int i = 0; i < c->nproduct; i++) {
         ChainProduct *p = &c->product[i];
         ContractMake *m = &p->m;
-        int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / 2;
+        int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / CACHE_PART;
         double nbytes;
         jot_contract_block_of(m, m->r == c->row ? c->height : jot_chain_ext(c, m->r), INT32_MAX);
         nbytes = 4 * jot_kernel_points(c->k, (m->c.n | m->c.k) & c->k->values.v[m->c.b].free);

@@ -172,7 +172,8 @@ JOT_FN bool
 jot_epilogue_block(Kernel *k, const Target *target, Epilogue *r, bool divide, int *at, int64_t *by)
 {
     double total = jot_kernel_points(k, r->space & ~r->kept), want = total / EPILOGUE_PIECES;
-    double room = (double)target->cache_nbytes[LEVEL_L2] / 4 / (4 * jot_kernel_points(k, r->kept));
+    double room = (double)target->cache_nbytes[LEVEL_L2] / CACHE_SUMS
+                / (4 * jot_kernel_points(k, r->kept));
 
     epilogue_order(k, r);
     want = want > EPILOGUE_MOST ? EPILOGUE_MOST : want;

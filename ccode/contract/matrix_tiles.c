@@ -156,7 +156,7 @@ static int64_t
 matrix_run(const ContractMake *m, int side)
 {
     int64_t run = AMX_SIDE, ext = jot_axis_ext(m->s, side);
-    while (run < AMX_RUN && ext >= 2 * run * 4 * m->target->cores)
+    while (run < AMX_RUN && ext >= 2 * run * CORE_STEPS * m->target->cores)
         run *= 2;
     return run;
 }

@@ -187,7 +187,7 @@ set_tile(GridTiles *t, const int64_t *size)
 static int64_t
 tile_depth(const GridTiles *t)
 {
-    return t->m.block + t->n.block > 128 ? 8 : 16;
+    return t->m.block + t->n.block > TILE_SIDE ? TILE_TERMS / 2 : TILE_TERMS;
 }
 
 /* A group as large as the target's, tiles that it has room for: two of each, with columns that keep
@@ -199,7 +199,7 @@ tile_fits(const GridTiles *t, const int64_t *size, const Target *target)
     size_t b = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.b].dtype);
     int64_t nbytes = (t->m.block + 4) * (int64_t)a + (t->n.block + 4) * (int64_t)b;
     int least = target->group < TILE_GROUP_LEAST ? target->group : TILE_GROUP_LEAST;
-    return size[0] * size[2] <= 128 && size[1] * size[3] <= 128 && t->group >= least &&
+    return size[0] * size[2] <= TILE_SIDE && size[1] * size[3] <= TILE_SIDE && t->group >= least &&
            t->group <= GRID_GROUP && t->group <= target->group &&
            2 * tile_depth(t) * nbytes <= target->group_nbytes;
 }
@@ -250,7 +250,7 @@ matrix_price(const GridTiles *t, int64_t batch, const int64_t *size, const Targe
                                  : size[0] * size[1] * (16 * size[2] + 8 * size[3]);
     double unit = (double)(t->m.block * t->n.block) /
                   (t->warps == 4 ? 128 : 16 * (double)(warps < 4 ? warps : 4));
-    double memory = (double)(read + fill) / 4, way = 0.8 * (double)fill;
+    double memory = (double)(read + fill) / 4, way = MATRIX_WAY * (double)fill;
     double most = unit > memory ? unit : memory;
     return (double)rounds * ((most > way ? most : way) + MATRIX_WAIT);
 }

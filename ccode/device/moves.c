@@ -79,7 +79,7 @@ jot_grid_team(const Kernel *k, uint32_t value, const Target *target)
     int64_t moved[KERNEL_AXES];
     int64_t sums = jot_kernel_extent(k, v->free), terms = jot_kernel_extent(k, v->axes);
     int64_t chunks = terms / chunk > 1 ? terms / chunk : 1;
-    bool few = sums < busy / 8, row = false, column = false;
+    bool few = sums < busy / TEAM_FEW, row = false, column = false;
     if (terms < jot_grid_least(target, TEAM_TERMS))
         return false;
     if (!jot_grid_moves(k, value, moved))
@@ -90,6 +90,6 @@ jot_grid_team(const Kernel *k, uint32_t value, const Target *target)
             column = column || ((v->free >> a & 1) && (!few || k->axes.v[a].ext >= SIDE_LEAST));
         }
     if (few)
-        return !column || sums * chunks < busy / 8;
+        return !column || sums * chunks < busy / TEAM_FEW;
     return row && !column && terms >= jot_grid_least(target, TEAM_ROW);
 }

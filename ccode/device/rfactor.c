@@ -136,8 +136,8 @@ split_reduction(Rfactor *f, Kernel *k, uint32_t at)
     if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)
         return true;
     chunks = terms / least;
-    if (chunks > 4 * busy / (team ? GRID_GROUP : 1) / sums)
-        chunks = 4 * busy / (team ? GRID_GROUP : 1) / sums;
+    if (chunks > RFACTOR_WAVES * busy / (team ? GRID_GROUP : 1) / sums)
+        chunks = RFACTOR_WAVES * busy / (team ? GRID_GROUP : 1) / sums;
     ext = k->axes.v[axis].ext;
     if (chunks < 2)
         return true;

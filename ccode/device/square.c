@@ -29,7 +29,10 @@
 #include "ccode/rewrite/rewrite.h"
 #include "target/thresholds.h"
 
-enum { SQUARE_SIDE = 32 }; /* of a square, in elements: items of a warp */
+enum {
+    SQUARE_SIDE = 32,       /* of a square, in elements: items of a warp */
+    SQUARE_LOADS = 8        /* that are turned, most */
+};
 
 /* One of the square's axes: r or c. */
 typedef struct {

@@ -4,13 +4,15 @@
 #ifndef JOT_PRINT_H
 #define JOT_PRINT_H
 #include "ccode/lower/code.h"
-#include "target/thresholds.h"
 
 #define PRINT_BASES 512
 typedef struct { char text[40]; uint32_t live; } NameBase;
 typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number */
 
-enum { JAM_ROWS = 16, JAM_NAMES = 24 };
+enum {
+    TOGETHER = 4,               /* neighbours that are loaded or stored as vectors, at most */
+    JAM_ROWS = 16, JAM_NAMES = 24
+};
 
 /* What an expression of a vector is spelled as. */
 typedef enum { WHOLE, EACH_LANE } LaneMode; /* the vector type; lane l of it */

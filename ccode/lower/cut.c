@@ -26,6 +26,8 @@
 #include "ccode/ir/access.h"
 #include "target/thresholds.h"
 
+enum { CUT_MOST = 64 }; /* positions */
+
 typedef struct {
     const Walk *w;
     int axis;

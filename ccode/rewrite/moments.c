@@ -181,7 +181,7 @@ moments_merge(Moments *t, uint64_t inner)
 JOT_FN bool
 jot_kernel_moments(Kernel *k, const Target *target)
 {
-    double room = (double)target->cache_nbytes[LEVEL_L2] / 4;
+    double room = (double)target->cache_nbytes[LEVEL_L2] / CACHE_SUMS;
     uint32_t n, last = k->values.n;
     bool simple = true;
     Moments t;

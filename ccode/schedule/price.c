@@ -166,8 +166,8 @@ static double
 price_memory(const Price *p, const Nested *l)
 {
     const Target *t = p->target;
-    double lines1 = 0.7 * (double)t->cache_nbytes[LEVEL_L1] / CACHE_LINE;
-    double lines2 = 0.7 * (double)t->cache_nbytes[LEVEL_L2] / CACHE_LINE;
+    double lines1 = CACHE_ROOM * (double)t->cache_nbytes[LEVEL_L1] / CACHE_LINE;
+    double lines2 = CACHE_ROOM * (double)t->cache_nbytes[LEVEL_L2] / CACHE_LINE;
     double l1 = fetched(p, l, CACHE_LINE, lines1, true);
     double l2 = fetched(p, l, CACHE_LINE, lines2, false);
     double pages = CYCLES_NEAR * fetched(p, l, MEMORY_PAGE, PAGES_NEAR, false)
@@ -184,13 +184,13 @@ static double
 access_cost(const Touch *t, int axis, double share)
 {
     double step = t->moved[axis] / t->nbytes;
-    bool far = t->far || step > 4 || step < 1;
+    bool far = t->far || step > STRIDE_FAR || step < 1;
 
     if (step == 1 && !t->far)
         return share;
     if (far && t->store) /* a line each, not there at once as loads that wait side by side are */
         return STORE_FAR;
-    return far || share == 1 ? (share < 1 ? 3 : 1) : 2 * step * share;
+    return far || share == 1 ? (share < 1 ? LOAD_FAR : 1) : 2 * step * share;
 }
 
 /* Steps of vectors for one of elements: with a rest of so many. */
@@ -216,11 +216,12 @@ price_reduce(const Nested *l, const Value *v, bool lanes, double share, double w
     double points = turns(l, l->n, jot_value_axes(v)), cycles;
     bool over = over_inner(v, inner), moves = jot_value_axes(v) >> inner & 1;
 
-    cycles = points * (moves && (lanes || !over) ? 0.5 * share : over ? CYCLES_SUM : 1);
+    cycles = points * (moves && (lanes || !over) ? CYCLES_POINT * share : over ? CYCLES_SUM : 1);
     if (!kept_outside(l, v, lanes))
         cycles += points * (moves && !over ? share : 1); /* loads and stores its sums */
-    else if (lanes && !over && (v->axes & ~l->taps) && l->inside[l->n - 1][inner] > 8 * width)
-        cycles += 0.5 * points * share;
+    else if (lanes && !over && (v->axes & ~l->taps)
+             && l->inside[l->n - 1][inner] > SUMS_NEAR * width)
+        cycles += CYCLES_POINT * points * share;
     if (lanes && over)
         cycles += CYCLES_FOLD * turns(l, l->n, v->free) * (price_pieces(l, v) ? l->steps[0] : 1);
     return cycles;
@@ -252,7 +253,7 @@ price_work(const Price *p, const Nested *l)
         if (v->op != VAL_EW && v->op != VAL_CALL && v->op != VAL_INDEX)
             continue;
         at = deepest(l, v->free);
-        cycles += 0.5 * jot_cost_value(COST_LOOP, v)
+        cycles += CYCLES_POINT * jot_cost_value(COST_LOOP, v)
                 * turns(l, at + 1, p->loops[i] & ~(l->beside & ~v->free))
                 * (at == l->n - 1 ? share : 1);
     }
@@ -263,7 +264,7 @@ price_work(const Price *p, const Nested *l)
 
         if (t->sum) /* price_reduce has them */
             continue;
-        cycles += 0.5 * each * turns(l, at + 1, t->loops & ~(l->beside & ~t->axes));
+        cycles += CYCLES_POINT * each * turns(l, at + 1, t->loops & ~(l->beside & ~t->axes));
     }
     if (lanes && l->steps[l->n - 1] <= width)
         return cycles; /* one vector is no loop */

@@ -13,6 +13,7 @@
  * Read before: ccode/schedule/touch.h. After: ccode/schedule/price.c. */
 #include "ccode/ir/access.h"
 #include "ccode/schedule/touch.h"
+#include "target/thresholds.h"
 
 /* NULL: there are enough. */
 static Touch *
@@ -52,7 +53,7 @@ jot_touch_lines(const Touch *t, const double *steps, double size)
         double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
         if (t->mapped >> t->by[i] & 1)
             mapped *= ext;
-        else if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
+        else if (ext > 1 && moved <= (run > size ? run : size) * TOUCH_BESIDE)
             run += moved * (ext - 1);
         else if (ext > 1)
             runs *= ext;
@@ -69,7 +70,7 @@ jot_touch_occupied(const Touch *t, const double *steps)
 
     for (int i = 0; i < t->nby; i++) {
         double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
-        if (ext > 1 && moved <= (run > CACHE_LINE ? run : CACHE_LINE) * 1.01)
+        if (ext > 1 && moved <= (run > CACHE_LINE ? run : CACHE_LINE) * TOUCH_BESIDE)
             run += moved * (ext - 1);
         else if (ext > 1 && sets == CACHE_SETS) {
             int64_t step = (int64_t)moved / CACHE_LINE % CACHE_SETS;

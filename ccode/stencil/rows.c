@@ -101,7 +101,7 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     if (sum && k->axes.v[inner].ext < wide)
         wide = k->axes.v[inner].ext;
     if (sum && lanes > 1 && wide % lanes == 0 &&
-        jot_kernel_points(k, k->values.v[sum].axes) >= 16 * lanes &&
+        jot_kernel_points(k, k->values.v[sum].axes) >= ROWS_TERMS * lanes &&
         rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);

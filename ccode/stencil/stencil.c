@@ -133,7 +133,8 @@ static int64_t
 stencil_rows(const Stencil *st, const Target *t)
 {
     int64_t ext = st->block < 0 ? 1 : st->k->axes.v[st->block].ext;
-    int64_t most = t->vectors >= 32 ? 8 : t->vectors >= 16 ? 4 : 2;
+    int64_t most = t->vectors >= REGISTERS_MANY ? STENCIL_ROWS
+                 : t->vectors >= REGISTERS_MANY / 2 ? STENCIL_ROWS / 2 : 2;
     while (most > 1 && most * st->points > STENCIL_COPIES)
         most--;
     for (int64_t b = most; b > most / 2; b--)

@@ -329,7 +329,7 @@ est_ports(const Estimate *e, const Est *t)
         bool apart = step != 0 && step != 1, own = touch->store && !t->st->store;
 
         all += (own ? est_results(e, t) : est_times(t, touch->axes, apart))
-             * (touch->store ? 2 : 1) * (apart ? 1.5 : 1);
+             * (touch->store ? 2 : 1) * (apart ? LOADS_APART : 1);
     }
     return all;
 }
@@ -359,7 +359,7 @@ est_sums(const Estimate *e, const Est *t, double *chain)
         memory |= i >= st->nat && !last && t->steps[i] > 1;
     }
     *chain = last ? CYCLES_SUM * steps : 0;
-    return all + (memory ? 1.5 * est_times(t, ~(uint64_t)0, false) : 0);
+    return all + (memory ? SUMS_APART * est_times(t, ~(uint64_t)0, false) : 0);
 }
 
 static double
@@ -511,7 +511,7 @@ est_seconds(const Estimate *e)
         all += est_cycles(e, &e->est[i], est_body(e, &e->est[i])) / FIGURE_HZ;
     for (int i = 0; i < e->n; i++)
         for (int l = 0; l < 3; l++)
-            all += est_fetched(e, i, 0.7 * (double)t->cache_nbytes[l] / CACHE_LINE, l == 0)
+            all += est_fetched(e, i, CACHE_ROOM * (double)t->cache_nbytes[l] / CACHE_LINE, l == 0)
                  * CACHE_LINE / t->bandwidth[from[l]];
     return all;
 }

@@ -215,8 +215,8 @@ typedef struct {
     PassStage after;        /* rewrites that it wants, behind those of the layouts */
     unsigned drawn;         /* the number of the choice to ask it at all, which only a drawn machine
                                may be against (target/choice.h); 0: it is asked */
-    int sure;               /* a row below has the kernel where its price is less than this percentage
-                               of that; 0: none is asked */
+    int sure;               /* percent: a row below has the kernel where its price is less than this
+                               share of that; 0: none is asked */
     bool (*makes)(Ask *a);
     bool (*floats)(Sched *s, Kernel *k, const Target *target, int lanes); /* in its place: all that
                                it asks for is the machine, and how many lanes floats have */
