@@ -5,19 +5,26 @@
 #ifndef JOT_THRESHOLDS_H
 #define JOT_THRESHOLDS_H
 
+/* Builds without tuning or devices leave some aside. */
+#if defined(__GNUC__) && !defined(__TINYC__)
+#define THRESHOLDS_UNUSED __attribute__((unused))
+#else
+#define THRESHOLDS_UNUSED
+#endif
+
 enum {
-#define THRESHOLD(name, value, unit, what) name = value,
-#define RATE(name, value, unit, what)
+#define THRESHOLD(name, value, unit, halved, doubled, what) name = value,
+#define RATE(name, value, unit, halved, doubled, what)
 #include "target/thresholds.def"
 #undef RATE
 #undef THRESHOLD
     THRESHOLDS_END
 };
 
-#define THRESHOLD(name, value, unit, what)
-#define RATE(name, value, unit, what) static const double name = value;
+#define THRESHOLD(name, value, unit, halved, doubled, what)
+#define RATE(name, value, unit, halved, doubled, what) \
+    static const double name THRESHOLDS_UNUSED = value;
 #include "target/thresholds.def"
-#include "target/thresholds.h"
 #undef RATE
 #undef THRESHOLD
 
