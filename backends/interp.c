@@ -20,8 +20,7 @@
 #include "backends/backend.h"
 #include "ops/user/code.h"
 #include "plan/plan.h"
-
-enum { PULL_COST = 96 };
+#include "target/thresholds.h"
 
 typedef struct { int64_t c; uint32_t term, nterm; bool linear; } InterpIndex;
 typedef struct { int64_t k; int axis; } InterpTerm;

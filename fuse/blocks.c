@@ -14,12 +14,10 @@
  * requires  a pair whose axes are laid on each other    keeps  everything but p->shared
  * Read before: fuse/nest.c. After: fuse/reward.c, ccode/contract/chain.c. */
 #include "fuse/nest.h"
+#include "target/thresholds.h"
 
-enum {
-    BLOCKS_ROWS = 16, /* rows of a block, at least */
-    BLOCKS_PRODUCTS =
-        4 /* of a nest, at most: attention with the gradient by its queries has these */
-};
+/* Of a nest, at most: attention with the gradient by its queries has these. */
+enum { BLOCKS_PRODUCTS = 4 };
 
 JOT_FN uint32_t
 jot_nest_axes(const NestPair *p, const NestGroup *g, uint64_t dims)

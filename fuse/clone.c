@@ -13,12 +13,7 @@
  * requires  groups, FN_STORED of a first placing      gives  FN_CLONE, FN_WORK
  * Read before: fuse/place.c. After: fuse/split.c. */
 #include "fuse/work.h"
-
-enum {
-    CLONE_CHEAP = 4, /* computed again at a part as small as this: saves a store and a load */
-    CLONE_DEAR = 16,
-    CLONE_PACKED = 3
-};
+#include "target/thresholds.h"
 
 /* What stands below a node, seen by its readers: elements of the largest variable, of all, bytes of
  * all, number of nodes computed, whether all operands come through reindexes, what has to be

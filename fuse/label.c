@@ -19,11 +19,9 @@
  * requires  verts and edges, in order   keeps  edges   gives  par, level, lists of members
  * Read before: fuse/move.c. After: fuse/shift.c, fuse/place.c. */
 #include "fuse/work.h"
+#include "target/thresholds.h"
 
-enum {
-    LABEL_VISITS = 64, /* edges looked at by shifting, for each input of the selection */
-    LABEL_PARTS = 16   /* parts in one group of what each of them computes again */
-};
+enum { LABEL_VISITS = 64 }; /* edges looked at by shifting, for each input of the selection */
 
 /* ---- groups ------------------------------------------------------------------------------- */
 

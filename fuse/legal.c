@@ -9,8 +9,7 @@
  *
  * Read before: fuse/work.h. After: fuse/vertex.c. */
 #include "fuse/work.h"
-
-enum { LEGAL_LINE = 64, LEGAL_CACHE = 1 << 18 }; /* bytes: of a line, of a cache that holds x */
+#include "target/thresholds.h"
 
 JOT_FN const char *
 jot_fuse_why(FuseWhy why)
@@ -230,9 +229,9 @@ jot_fuse_reindex_dear(const Fuser *f, uint32_t pos, uint32_t k)
     if (k < 2 || r->nelem > x->nelem || x->nelem * size <= LEGAL_CACHE)
         return false;
     step = legal_step(f, r, x);
-    if (step >= 0 && step * size < LEGAL_LINE)
+    if (step >= 0 && step * size < CACHE_LINE)
         return false;
-    if (step > 0 && r->rank && r->ext[r->rank - 1] * LEGAL_LINE <= LEGAL_CACHE)
+    if (step > 0 && r->rank && r->ext[r->rank - 1] * CACHE_LINE <= LEGAL_CACHE)
         return false; /* a transpose whose lines are still there for the next row */
-    return (k - 1) * (int64_t)LEGAL_LINE > (1 + k) * size;
+    return (k - 1) * (int64_t)CACHE_LINE > (1 + k) * size;
 }

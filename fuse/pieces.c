@@ -12,8 +12,7 @@
  * requires  bits of settling   gives  FN_KEEP, FN_BARRIER, cut
  * Read before: fuse/vertex.c. After: fuse/move.c. */
 #include "fuse/work.h"
-
-enum { PIECES_TERMS = 8 };
+#include "target/thresholds.h"
 
 typedef struct {
     Fuser *f;

@@ -10,9 +10,7 @@
  * requires  a placing   gives  uses of each group, weight and arithmetic of its nest
  * Read before: fuse/nest.h. After: fuse/nest.c. */
 #include "fuse/nest.h"
-#include "target/figures.h"
-
-enum { READS_WAYS = 4 }; /* maps told apart */
+#include "target/thresholds.h"
 
 typedef struct { uint32_t pos, next; NestMap map; bool computed; } ReadsStep;
 

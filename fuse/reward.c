@@ -10,16 +10,7 @@
  * requires  a pair   keeps  everything
  * Read before: fuse/nest.c, target/target.h. After: fuse/join.c. */
 #include "fuse/nest.h"
-
-enum {
-    REWARD_LINE = 64,
-    REWARD_LOSS = 4,  /* a contraction by blocks of rows takes longer by this part than by itself */
-    REWARD_ROWS = 64, /* of a block, where there are as many */
-    REWARD_PART = 2,  /* a step may fill this part of a core's cache */
-    REWARD_ORDER = 4, /* what shares no loop must be short: this part of its time is the price */
-    REWARD_ALONG = 3, /* variables, as large as the result, that ride on it for nothing */
-    REWARD_TAIL = 16  /* ... but for what goes on with results of one so many times as long */
-};
+#include "target/thresholds.h"
 
 /* Bytes: not moved any more, of a step, between the two. */
 typedef struct { double saved, step, between; } RewardSum;
@@ -67,7 +58,7 @@ reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse
         if (!line)
             inside *= (double)n->ext[d];
     }
-    return inside > 1 && line && nbytes < REWARD_LINE ? inside * REWARD_LINE : inside * nbytes;
+    return inside > 1 && line && nbytes < CACHE_LINE ? inside * CACHE_LINE : inside * nbytes;
 }
 
 /* Does anything but a and b need the variable in memory? */
@@ -156,7 +147,7 @@ reward_writes(Nests *j, const NestPair *p)
 static double
 reward_apart(const Target *t, const NestPair *p, const Nest *a, const Nest *b, const RewardSum *sum)
 {
-    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, saved = t->call;
+    double room = (double)t->cache_nbytes[LEVEL_L2] / CACHE_PART, saved = t->call;
     double x = reward_time(t, a->nbytes, a->flops, 1), y = reward_time(t, b->nbytes, b->flops, 1);
     double less = x < y ? x : y, more = x < y ? y : x;
 
@@ -229,7 +220,7 @@ reward_shared(Nests *j, NestPair *p, const RewardSum *sum)
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
     double two, one, cores = t->cores;
 
-    if (!p->shared || sum->step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2])
+    if (!p->shared || sum->step * CACHE_PART > (double)t->cache_nbytes[LEVEL_L2])
         return 0;
     p->nbytes = a->nbytes + b->nbytes - sum->saved;
     p->nbytes = p->nbytes > 0 ? p->nbytes : 0;
@@ -246,7 +237,7 @@ reward_blocks(Nests *j, NestPair *p, const RewardSum *sum, FuseWhy *why)
 {
     const Target *t = &j->f->ctx->target;
     const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
-    double room = (double)t->cache_nbytes[LEVEL_L2] / REWARD_PART, whole, steps = 1, cores;
+    double room = (double)t->cache_nbytes[LEVEL_L2] / CACHE_PART, whole, steps = 1, cores;
     double two, one, block = jot_nest_footprint(j, p, &whole);
     int k;
 
@@ -286,7 +277,7 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     sum.saved += reward_writes(j, p);
     if (p->blocks)
         return reward_blocks(j, p, &sum, why);
-    *why = sum.step * REWARD_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
+    *why = sum.step * CACHE_PART > (double)t->cache_nbytes[LEVEL_L2] ? WHY_CACHE : WHY_REWARD;
     shared = reward_shared(j, p, &sum);
     apart = reward_apart(t, p, a, b, &sum);
     if (shared > 0 || p->parts)

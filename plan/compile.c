@@ -13,8 +13,9 @@
  *
  * Read before: plan/parts.h, plan/kernel.c. After: plan/tier/tier.c. */
 #include "plan/parts.h"
+#include "target/thresholds.h"
 
-enum { UNITS = 4, UNIT_LEAST = 10 << 10, UNIT_MOST = 48 << 10 };
+enum { UNITS = 4 };
 
 /* ---- modules ------------------------------------------------------------------------------ */
 

@@ -22,8 +22,7 @@
  *
  * Read before: plan/kernel.c. After: plan/order.c, plan/memory.c, plan/run.c. */
 #include "plan/function/function.h"
-
-enum { DONATE_READERS = 3 }; /* of a temporary: with more it hardly ends here */
+#include "target/thresholds.h"
 
 /* ---- wishes -------------------------------------------------------------------------------- */
 

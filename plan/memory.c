@@ -12,10 +12,9 @@
  *
  * Read before: plan/order.c. After: plan/run.c. */
 #include "plan/parts.h"
+#include "target/thresholds.h"
 
-enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192 };
-enum { MEMORY_WORTH = 64, MEMORY_SMALL = 10 }; /* parts of the bound */
-enum { MEMORY_APART = 1024, MEMORY_PAGE = 4096 };
+enum { MEMORY_ALIGN = 64, MEMORY_BY_SIZE = 8192, MEMORY_APART = 1024 };
 
 static size_t
 memory_round(size_t nbytes)

@@ -17,9 +17,9 @@
  *
  * Read before: plan/order.c, plan/memory.c. After: plan/run.c. */
 #include "plan/parts.h"
+#include "target/thresholds.h"
 
 enum { PARALLEL_MOST = 32 };  /* steps of a run */
-#define PARALLEL_HANDOFFS 3.0 /* what is saved takes so many wake-ups */
 
 typedef struct {
     const Plan *plan;
@@ -38,7 +38,7 @@ parallel_fits(const ParallelSteps *b, const PlanStep *step)
         if (step->best.count[phase] > most)
             most = step->best.count[phase];
     return !step->code && !step->copy && step->narg > 1
-        && (most < 2 || step->seconds < PARALLEL_HANDOFFS * b->handoff);
+        && (most < 2 || step->seconds < THREAD_HANDOFFS * b->handoff);
 }
 
 static bool
@@ -103,7 +103,7 @@ parallel_pays(const ParallelSteps *s, uint32_t from, uint32_t n)
         most = one > most ? one : most;
     }
     most = most > sum / 2 ? most : sum / 2;
-    return sum - most > PARALLEL_HANDOFFS * s->handoff;
+    return sum - most > THREAD_HANDOFFS * s->handoff;
 }
 
 JOT_FN bool
@@ -132,4 +132,3 @@ jot_plan_parallel(jot_Ctx *ctx, Plan *plan)
     jot_arena_free(&arena);
     return ok || jot_fail_memory(ctx, "plan");
 }
-#undef PARALLEL_HANDOFFS

@@ -15,6 +15,7 @@
 #include "ccode/ir/cost.h"
 #include "ccode/strategy/strategy.h"
 #include "fuse/fuse.h"
+#include "target/thresholds.h"
 
 /* What an evaluation has to do. */
 typedef struct {
@@ -236,7 +237,6 @@ JOT_FN bool jot_rates_planned(jot_Ctx *ctx, uint32_t nodes); /* so many more: is
 
 /* plan/make.c: fuse, build, schedule, emit, compile, place temporaries. */
 JOT_FN bool jot_plan_make(jot_Ctx *ctx, const Selection *s, Plan *plan);
-enum { PLAN_SMALL = 512 << 10 }; /* bytes of temporaries that stay in a cache, wherever they lie */
 /* plan/order.c: steps in an order of few temporaries at a time. */
 JOT_FN bool jot_plan_order(jot_Ctx *ctx, Plan *plan);
 /* The steps that touch a variable, each once, in order: step[from[v] .. from[v + 1]). */

@@ -8,11 +8,9 @@
 #include "plan/parts.h"
 #include "ops/user/code.h"
 #include "plan/tier/profile.h"
+#include "target/thresholds.h"
 
 enum { BLOCK_ALIGN = 64 };
-/* What is shared takes so many wake-ups, or threads cost more than they do; code of the quick tier
- * takes so much longer than its step's price. */
-enum { RUN_HANDOFFS = 3, RUN_QUICK = 10 };
 
 static bool
 run_block(jot_Ctx *ctx, size_t nbytes)
@@ -178,7 +176,7 @@ JOT_FN void
 jot_plan_call(jot_Ctx *ctx, const PlanLaunch *launch, PlanCall *call, double seconds)
 {
     Backend *backend = ctx->backend;
-    bool shared = backend->parallel && seconds > RUN_HANDOFFS * ctx->target.handoff;
+    bool shared = backend->parallel && seconds > THREAD_HANDOFFS * ctx->target.handoff;
 
     for (call->phase = 0; call->phase < launch->phases; call->phase++) {
         int64_t count = launch->count[call->phase];

@@ -2,8 +2,7 @@
  *
  * Read before: target/choice.h. After: ccode/schedule/choose.c, plan/tier/trial.c. */
 #include "target/choice.h"
-
-#define CHOICE_RULED 1.125 /* what a rule did not choose, to what it chose */
+#include "target/thresholds.h"
 
 JOT_FN void
 jot_choices_free(Choices *choices)
@@ -84,4 +83,3 @@ jot_choice_quiet(const Target *target, bool quiet)
     if (target->choices)
         target->choices->quiet += quiet ? 1 : -1;
 }
-#undef CHOICE_RULED

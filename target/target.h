@@ -23,6 +23,10 @@ typedef struct { const char *name; uint32_t a, b; jot_DType sum; int parts; } Ta
 enum { DOT_BF16, DOT_U8I8, DOT_I8, DOT_U8, DOT_I16, DOTS };
 extern const TargetDot jot_target_dots[DOTS];
 
+/* Of every machine: bytes of a cache line and of a page; lines of a set of the first cache, and its
+ * sets: a page has a line of each. */
+enum { CACHE_LINE = 64, MEMORY_PAGE = 4096, CACHE_WAYS = 8, CACHE_SETS = MEMORY_PAGE / CACHE_LINE };
+
 typedef struct Target {
     int vector_nbytes;            /* of the widest vector register: 64 AVX-512, 32 AVX2, 16 SSE and
                                      NEON; 0: kernels are scalar */

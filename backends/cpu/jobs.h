@@ -4,10 +4,8 @@
 #ifndef JOT_JOBS_H
 #define JOT_JOBS_H
 #include "backends/cpu/cc.h"
+#include "target/thresholds.h"
 #ifndef JOT_NO_HOST
-
-#define JOBS_START 0.04         /* seconds of a compiler that has little to do */
-#define JOBS_BYTE 6e-6          /* ... for each byte of text: the guess before the first one */
 
 typedef enum { QUEUED, RUNNING, ENDED } JobStage;
 typedef struct Job Job;

@@ -21,6 +21,7 @@
 #endif
 #include "backends/cpu/jobs.h"
 #include "ccode/emit.h"
+#include "target/thresholds.h"
 #ifndef JOT_NO_HOST
 #include <pthread.h>
 #include <signal.h>
@@ -28,8 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A worker's share: bytes of text, at least and at most, and jobs at most. */
-enum { UNIT_SHARE = 10 << 10, UNIT_FULL = 48 << 10, UNIT_JOBS = 16 };
+enum { UNIT_JOBS = 16 }; /* of a worker's share, at most */
 
 /* ---- a worker's own context --------------------------------------------------------------- */
 
@@ -108,7 +108,7 @@ jobs_share(Jobs *jobs, Job **batch)
     if (!share) /* workers are still being started, perhaps */
         return 0;
     share /= (size_t)jobs->started;
-    share = share < UNIT_SHARE ? UNIT_SHARE : share > UNIT_FULL ? UNIT_FULL : share;
+    share = share < UNIT_LEAST ? UNIT_LEAST : share > UNIT_MOST ? UNIT_MOST : share;
     for (job = jobs->first; job && n < most; job = job->next) {
         if (job->stage != QUEUED || (n && (job->kind != batch[0]->kind || job->kind & CC_LIBRARIES
                                            || here + job->text_nbytes > share)))

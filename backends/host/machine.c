@@ -22,7 +22,7 @@
 #endif
 #ifndef JOT_NO_HOST
 #include "backends/host/host.h"
-#include "target/figures.h"
+#include "target/thresholds.h"
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

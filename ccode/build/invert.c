@@ -20,6 +20,7 @@
  *
  * Read before: ccode/build/reduce.c. */
 #include "ccode/build/build.h"
+#include "target/thresholds.h"
 
 typedef struct {
     Build *b;
@@ -287,7 +288,7 @@ invert_pays(const Invert *v)
 
     for (i = 0; i < v->b->k->axes.n; i++)
         work *= (double)v->b->k->axes.v[i].ext;
-    return work <= 64 * (scatter + (double)v->node->nelem);
+    return work <= INVERT_WORK * (scatter + (double)v->node->nelem);
 }
 
 /* Axes of the input that an output dimension counts through, the finest first, with their factors:

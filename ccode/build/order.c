@@ -17,8 +17,7 @@
  *
  * Read before: ccode/build/build.c. After: ccode/schedule/make.c. */
 #include "ccode/build/build.h"
-
-enum { ORDER_LINE = 64, ORDER_ENTRY = 24 };
+#include "target/thresholds.h"
 
 typedef struct { double inside, outside; bool reduce; } OrderAxis;
 
@@ -54,7 +53,7 @@ order_access(Order *o, const KBuf *buf, uint32_t index, double weight)
         for (a = 0; a < k->axes.n; a++)
             moved[a] += stride * jot_ix_moved(k->ix, k->ixs.v[index + (uint32_t)d], (int)a, NULL);
     for (a = 0; a < k->axes.n; a++) {
-        o->axis[a].inside += weight * (moved[a] < ORDER_LINE ? moved[a] : ORDER_LINE);
+        o->axis[a].inside += weight * (moved[a] < CACHE_LINE ? moved[a] : CACHE_LINE);
         o->axis[a].outside += weight * moved[a];
     }
 }

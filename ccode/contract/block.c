@@ -8,6 +8,7 @@
  * Read before: ccode/contract/make.h. After: ccode/contract/sched.c, ccode/contract/plan.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
+#include "target/thresholds.h"
 
 /* Cycles of one step over k of a block: multiply-adds, loads, and the latency of the former; loads
  * are never quite hidden. */
@@ -16,7 +17,7 @@ jot_contract_cycles(int64_t rows, int64_t vectors)
 {
     double fma = (double)(rows * vectors) / 2, load = (double)(rows + vectors) / 2;
     double most = fma > load ? fma : load;
-    return (most > 4 ? most : 4) + 0.1 * (double)(rows + vectors);
+    return (most > CYCLES_SUM ? most : CYCLES_SUM) + BLOCK_LOADS * (double)(rows + vectors);
 }
 
 JOT_FN double
@@ -40,17 +41,17 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
 {
     int64_t fixed = m->panels / m->lanes;
     int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
-    int64_t most = m->few_rows ? m->few_rows : 16;
+    int64_t most = m->few_rows ? m->few_rows : BLOCK_ROWS_MOST;
     Choice choice = jot_choice_begin(m->target);
     m->rows = m->vectors = 1;
     if (m->most_vectors && widest > m->most_vectors)
         widest = m->most_vectors;
-    for (int64_t v = 1; v <= 6 && v <= all && v <= widest; v++)
+    for (int64_t v = 1; v <= BLOCK_VECTORS && v <= all && v <= widest; v++)
         for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
             if (fixed && fixed % v)
                 continue;
             if (jot_choice_try(&choice, CHOICE_BLOCK + (uint64_t)(16 * r + v),
-                               jot_contract_grid_cycles(rows_ext, r, all, v), 0.995)) {
+                               jot_contract_grid_cycles(rows_ext, r, all, v), BLOCK_CLEAR)) {
                 m->rows = r;
                 m->vectors = v;
             }

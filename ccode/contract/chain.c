@@ -29,6 +29,7 @@
  * Read before: ccode/contract/sched.c, ccode/stencil/rows.c. After: ccode/contract/chain_text.c. */
 #include "ccode/contract/chain.h"
 #include "ccode/ir/cost.h"
+#include "target/thresholds.h"
 
 JOT_FN uint64_t
 jot_chain_bit(int axis)
@@ -298,7 +299,7 @@ chain_heights(Chain *c)
                  : room < CHAIN_LEAST ? CHAIN_LEAST : (int64_t)room;
     c->height = c->row < 0 ? 1 : jot_contract_even(ext, 1, most);
     c->phased = c->row >= 0 && c->height < ext &&
-                jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < CHAIN_STEPS;
+                jot_kernel_points(c->k, c->shared & ~jot_chain_bit(c->row)) < SHARED_STEPS;
     for (int i = 0; i < c->nproduct && c->row >= 0; i++) /* b stands still in loops around blocks */
         if (c->shared & ~jot_chain_bit(c->row) & ~c->k->values.v[c->product[i].m.c.b].free)
             c->phased = true;
@@ -310,7 +311,7 @@ chain_blocks(Chain *c)
     for (int i = 0; i < c->nproduct; i++) {
         ChainProduct *p = &c->product[i];
         ContractMake *m = &p->m;
-        int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / 2;
+        int64_t l1 = c->target->cache_nbytes[LEVEL_L1] / CACHE_PART;
         double nbytes;
         jot_contract_block_of(m, m->r == c->row ? c->height : jot_chain_ext(c, m->r), INT32_MAX);
         nbytes = 4 * jot_kernel_points(c->k, (m->c.n | m->c.k) & c->k->values.v[m->c.b].free);

@@ -4,6 +4,7 @@
 #ifndef JOT_CHAIN_H
 #define JOT_CHAIN_H
 #include "ccode/contract/make.h"
+#include "target/thresholds.h"
 
 /* A schedule for a kernel of several reductions, at least one of them a contraction, that have axes
  * in common. lanes 1: in scalars. False: there is none, or out of memory (k->mem->failed); the
@@ -12,17 +13,7 @@ JOT_FN bool jot_chain_sched(Sched *s, Kernel *k, const Target *target, int lanes
 
 /* ---- what finding a chain (chain.c) and writing its schedule (chain_text.c) share ---------- */
 
-enum {
-    CHAIN_PRODUCTS = 12,
-    CHAIN_STAGES = 48,
-    CHAIN_KEEP = 6,         /* operators of a value that is computed once for several stages */
-    CHAIN_STEPS = 16,       /* of the loops around blocks: enough for any number of threads */
-    CHAIN_FEW = 8,          /* rows for which nothing is packed that lies in vectors */
-    CHAIN_LEAST = 16,       /* rows of a block */
-    CHAIN_MOST = 128,
-    CHAIN_NBYTES = 1 << 17, /* of scratch that a block of more rows may have */
-    CHAIN_PANEL = 256       /* sums side by side, in an array */
-};
+enum { CHAIN_PRODUCTS = 12, CHAIN_STAGES = 48 };
 
 typedef enum { CHAIN_INLINE, CHAIN_SUM, CHAIN_KEPT, CHAIN_PRODUCT } ChainKind;
 

@@ -7,8 +7,7 @@
  * Read before: ccode/contract/contract.h. After: ccode/contract/products.c,
  * ccode/contract/sched.c. */
 #include "ccode/contract/make.h"
-
-enum { CONTRACT_NARROW = 4 };
+#include "target/thresholds.h"
 
 JOT_FN uint64_t
 jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps, uint64_t longer)

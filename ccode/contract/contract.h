@@ -19,6 +19,7 @@
 #include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 #include "ccode/schedule/sched.h"
+#include "target/thresholds.h"
 
 typedef struct Contract {
     uint32_t reduce, product;   /* values: the sum, the product that it sums */
@@ -78,8 +79,8 @@ JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Targ
 JOT_FN bool jot_words_copied(Kernel *k);
 
 /* Of a processor's matrix unit: sums of a call, in rows and columns; words of a row of its tiles,
- * of 32 bits; shorter sides leave most of a tile empty. */
-enum { AMX_SIDE = 32, AMX_WORDS = 16, AMX_LEAST = 16 };
+ * of 32 bits. */
+enum { AMX_SIDE = 32, AMX_WORDS = 16 };
 
 /* Width of b's panels. */
 JOT_FN int64_t jot_contract_panel(const Target *target, int lanes);
@@ -114,6 +115,5 @@ typedef enum { MATRIX_NONE, MATRIX_HALVES, MATRIX_TF32 } MatrixUse;
  * (ccode/device/contract_grid.c). The kernel is made anew; false: it may be no use any more. */
 JOT_FN bool jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target,
                               MatrixUse matrix);
-
 
 #endif

@@ -16,9 +16,8 @@
  * Read before: ccode/contract/sched.c. After: ccode/lower/lower.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
+#include "target/thresholds.h"
 
-#define DOTS_UNPACK 1.5 /* cycles of a vector that is unpacked */
-#define DOTS_FOLD 4 /* cycles of a sum's fold: a lane crossing for each halving, on one port */
 enum { DOTS_MOST = 8 }; /* rows, columns of a block */
 
 static bool
@@ -75,7 +74,7 @@ dots_block(const ContractMake *m, ContractDots *d)
         for (int64_t r = 1; r <= DOTS_MOST && (r + 1) * c + 1 < m->registers; r++)
             if (r <= m->k->axes.v[d->r].ext && c <= m->k->axes.v[d->v].ext &&
                 jot_choice_try(&choice, CHOICE_DOTS_BLOCK + (uint64_t)(16 * r + c),
-                               dots_cycles(m, d, r, c), 0.995)) {
+                               dots_cycles(m, d, r, c), BLOCK_CLEAR)) {
                 d->rows = r;
                 d->columns = c;
             }
@@ -101,7 +100,7 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     d->unpack_v = !jot_contract_plain(m, d->swap ? m->c.a : m->c.b);
     if (d->r < 0 || d->v < 0 ||
         jot_kernel_extent(m->k, m->c.k | (d->swap ? columns : rows)) * nbytes >
-            m->target->cache_nbytes[d->unpack_v ? LEVEL_L2 : LEVEL_L1] / 2)
+            m->target->cache_nbytes[d->unpack_v ? LEVEL_L2 : LEVEL_L1] / CACHE_PART)
         return false;
     jot_choice_quiet(m->target, true);
     dots_block(m, d);
@@ -164,5 +163,3 @@ jot_contract_dots(ContractMake *m)
     jot_stage_loop(&out, d->v, 1, LOOP_UNROLL);
     return jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }
-#undef DOTS_FOLD
-#undef DOTS_UNPACK

@@ -17,11 +17,7 @@
 #include "ccode/contract/make.h"
 #include "ccode/build/build.h"
 #include "ccode/rewrite/rewrite.h"
-
-enum {
-    EPILOGUE_LEAST = 32, EPILOGUE_MOST = 4096, /* rows of a block */
-    EPILOGUE_PIECES = 64                    /* blocks are enough for any number of threads */
-};
+#include "target/thresholds.h"
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
@@ -176,7 +172,8 @@ JOT_FN bool
 jot_epilogue_block(Kernel *k, const Target *target, Epilogue *r, bool divide, int *at, int64_t *by)
 {
     double total = jot_kernel_points(k, r->space & ~r->kept), want = total / EPILOGUE_PIECES;
-    double room = (double)target->cache_nbytes[LEVEL_L2] / 4 / (4 * jot_kernel_points(k, r->kept));
+    double room = (double)target->cache_nbytes[LEVEL_L2] / CACHE_SUMS
+                / (4 * jot_kernel_points(k, r->kept));
 
     epilogue_order(k, r);
     want = want > EPILOGUE_MOST ? EPILOGUE_MOST : want;

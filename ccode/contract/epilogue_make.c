@@ -19,6 +19,7 @@
 #include "ccode/contract/epilogue.h"
 #include "ccode/contract/make.h"
 #include "ccode/rewrite/rewrite.h"
+#include "target/thresholds.h"
 
 /* ---- the sums ----------------------------------------------------------------------------- */
 
@@ -140,8 +141,6 @@ jot_epilogue_make(const Kernel *from, Kernel *to, Epilogue *r, const Respace *at
 }
 
 /* ---- stages ------------------------------------------------------------------------------- */
-
-enum { EPILOGUE_COPIES = 4 }; /* partial sums side by side */
 
 typedef struct {
     Sched *s;

@@ -18,8 +18,7 @@
  *
  * Read before: ccode/contract/sched.c. After: ccode/contract/plan.c. */
 #include "ccode/contract/make.h"
-
-enum { MIXED_PRODUCTS = 192 }; /* multiply-adds of a block that are spelled out */
+#include "target/thresholds.h"
 
 /* Groups of fewer results than lanes: those of a vector read of a what lies in one, wherever the
  * other axes stand. */

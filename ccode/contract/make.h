@@ -5,6 +5,7 @@
 #define JOT_CONTRACT_MAKE_H
 #include "ccode/contract/contract.h"
 #include "ccode/schedule/builder.h"
+#include "target/thresholds.h"
 
 /* Lanes along the sum (ccode/contract/dots.c): its axis, those of the block, of `rows` by `columns`
  * sums. */
@@ -78,7 +79,6 @@ JOT_FN bool jot_contract_left_out(const ContractMake *m, Ix cond);
 JOT_FN bool jot_contract_plain(const ContractMake *m, uint32_t value); /* a load as it lies */
 JOT_FN bool jot_contract_unit(const ContractMake *m, uint32_t value, int axis);
 /* ... computed from such as it is read, by at most CONTRACT_UNPACK operations */
-enum { CONTRACT_UNPACK = 8 };
 JOT_FN bool jot_contract_unpacked(const ContractMake *m, uint32_t value, int axis);
 JOT_FN bool jot_contract_stores_unit(const ContractMake *m, int axis);
 JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis);

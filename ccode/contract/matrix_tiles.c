@@ -30,12 +30,7 @@
 #include "ccode/contract/make.h"
 #include "ccode/schedule/transpose.h"
 #include "ccode/rewrite/rewrite.h"
-
-enum {
-    AMX_BLOCK = 512,      /* sums of a block, in rows and columns */
-    AMX_STEPS = 16,       /* steps of a call */
-    AMX_RUN = 256         /* columns that are packed together */
-};
+#include "target/thresholds.h"
 
 /* The elements that the value is made of, and those that packing would make of them: windows read
  * an element many times. */
@@ -161,7 +156,7 @@ static int64_t
 matrix_run(const ContractMake *m, int side)
 {
     int64_t run = AMX_SIDE, ext = jot_axis_ext(m->s, side);
-    while (run < AMX_RUN && ext >= 2 * run * 4 * m->target->cores)
+    while (run < AMX_RUN && ext >= 2 * run * CORE_STEPS * m->target->cores)
         run *= 2;
     return run;
 }

@@ -11,15 +11,7 @@
  * Read before: ccode/contract/sched.c. After: ccode/contract/pack.c. */
 #include "ccode/contract/make.h"
 #include "target/choice.h"
-
-#define PLAN_STEP (1 << 17)  /* points of a step that threads share: half a microsecond or so */
-#define PLAN_LATENCY 256 /* cycles from the second cache or farther */
-#define PLAN_FAR 512    /* bytes between steps of the sum, from which on columns are packed */
-#define PLAN_LONG 32     /* steps of the sum, likewise */
-#define PLAN_WAYS 8      /* lines of a set of the first cache */
-#define PLAN_FETCH 8     /* bytes a cycle from beyond the second cache */
-#define PLAN_CLEAR 0.85  /* of the cycles: a gain that is worth other lines for each thread */
-#define PACK_SHARED 1e6 /* points from which on threads may share the work */
+#include "target/thresholds.h"
 
 /* ---- what is packed ----------------------------------------------------------------------- */
 
@@ -32,7 +24,7 @@ rows_collide(const ContractMake *m)
     if (m->r >= (int)m->k->axes.n)
         return false;
     stride = jot_contract_stride(m, m->c.a, m->r) * nbytes;
-    return stride != 0 && stride % 4096 == 0 && m->rows > PLAN_WAYS;
+    return stride != 0 && stride % 4096 == 0 && m->rows > CACHE_WAYS;
 }
 
 /* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses
@@ -73,7 +65,7 @@ widest_block(const ContractMake *m, uint64_t first)
     double points = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n | m->c.k);
     int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | first);
     int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
-    int64_t want = 2 * m->target->cores;
+    int64_t want = CORE_BLOCKS * m->target->cores;
     int64_t high = jot_axis_ext(m->s, m->r) / (4 * m->most_rows); /* blocks of rows to share */
     if (steps >= want || points < PACK_SHARED || (!first && steps * high >= want))
         return INT32_MAX;
@@ -114,13 +106,14 @@ plan_share(ContractMake *m, ContractPlan *p)
 {
     int64_t cores = m->target->cores, widest = 0, high;
     Choice choice = jot_choice_begin(m->target);
-    for (int64_t w = 1; w <= 6; w++) {
+    for (int64_t w = 1; w <= BLOCK_VECTORS; w++) {
         jot_choice_quiet(m->target, true);
         jot_contract_block(m, w);
         jot_choice_quiet(m->target, false);
         for (int rows = 0; rows < 2; rows++)
             if (jot_choice_try(&choice, CHOICE_SHARE + (uint64_t)(2 * w + rows),
-                               shared_cycles(m, 1, rows), m->vectors == w ? 1 : 0.99)) {
+                               shared_cycles(m, 1, rows),
+                               m->vectors == w ? 1 : SHARE_CLEAR / 100.0)) {
                 widest = w;
                 p->rows = rows;
             }
@@ -136,13 +129,13 @@ plan_share(ContractMake *m, ContractPlan *p)
 static bool
 shares_few(const ContractMake *m, const ContractPlan *p)
 {
-    int64_t want = 2 * m->target->cores;
+    int64_t want = CORE_BLOCKS * m->target->cores;
     double points = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n | m->c.k);
     return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
            points >= PACK_SHARED &&
            jot_kernel_extent(m->k, m->c.batch | m->other) == 1 &&
            jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
-           jot_axis_ext(m->s, m->r) >= 2 * m->target->cores;
+           jot_axis_ext(m->s, m->r) >= CORE_BLOCKS * m->target->cores;
 }
 
 static void
@@ -152,7 +145,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
     int64_t l1 = m->target->cache_nbytes[LEVEL_L1];
     bool unit = jot_contract_unit(m, m->c.b, m->unit);
     bool plain = unit && jot_contract_plain(m, m->c.b);
-    bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / 2;
+    bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / CACHE_PART;
     bool once;
     p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
     if (p->a && jot_contract_tile(m, m->c.a, &p->tile))
@@ -184,7 +177,7 @@ plan_packs(ContractMake *m, ContractPlan *p)
 static bool
 columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
 {
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, a = a_nbytes(m);
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, a = a_nbytes(m);
     int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
     int64_t panel = value_nbytes(m, m->c.k) * m->block;
     int64_t by_rows = a + (b > l2 ? rows * b : b), by_columns = b + (a > l2 ? blocks * a : a);
@@ -197,7 +190,7 @@ static bool
 rows_pack_less(const ContractMake *m, int64_t blocks)
 {
     int64_t cores = m->target->cores, a = a_nbytes(m);
-    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = 2 * cores;
+    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = CORE_BLOCKS * cores;
     return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
 }
 
@@ -206,7 +199,7 @@ rows_pack_less(const ContractMake *m, int64_t blocks)
 static bool
 rows_read_once(const ContractMake *m, int64_t blocks)
 {
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 2, a = a_nbytes(m);
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, a = a_nbytes(m);
     int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
     return a > l2 && b <= l2 && a + b * m->target->cores < a * blocks / 2;
 }
@@ -227,7 +220,7 @@ columns_share_less(const ContractMake *m, const ContractPlan *p)
 static int64_t
 plan_wide(const ContractMake *m, int64_t wide)
 {
-    double room = (double)m->target->cache_nbytes[LEVEL_L2] / 2, best = 0;
+    double room = (double)m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, best = 0;
     double deep = (double)value_nbytes(m, m->c.k), n = (double)jot_axis_ext(m->s, m->v);
     int64_t fits = wide;
     for (int64_t w = wide; w > 0; w = w * 3 / 4) {
@@ -249,7 +242,7 @@ plan_form(ContractMake *m, ContractPlan *p)
     int64_t blocks = (ext + m->block - 1) / m->block;
     int64_t before = jot_kernel_extent(m->k, m->c.batch | m->other);
     int64_t rows = before * jot_kernel_extent(m->k, p->first);
-    int64_t want = 2 * cores, wide;
+    int64_t want = CORE_BLOCKS * cores, wide;
     bool once;
     if (p->shared && p->rows)
         return;
@@ -267,7 +260,7 @@ plan_form(ContractMake *m, ContractPlan *p)
                   (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
                   (p->a == PACK_TILE && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
-                       m->target->cache_nbytes[LEVEL_L2] / 2);
+                       m->target->cache_nbytes[LEVEL_L2] / CACHE_PART);
     if (!p->shared && !m->inner)
         p->rows = jot_choice_rule(m->target, CHOICE_FORM, 2, p->rows);
     if (p->rows)
@@ -291,7 +284,7 @@ plan_few_rows(ContractMake *m, ContractPlan *p)
         p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
         return;
     p->a = PACK_NONE;
-    m->few_rows = PLAN_WAYS;
+    m->few_rows = CACHE_WAYS;
     jot_contract_block(m, m->vectors > 2 ? m->vectors : 2);
     plan_form(m, p);
 }
@@ -315,7 +308,8 @@ even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
     int64_t best = height;
     for (int64_t h = height * 3 / 2 / m->rows * m->rows; h >= height * 2 / 3 && h >= m->rows;
          h -= m->rows)
-        if (h <= most && 100 * longest_share(m, rows, h) < 99 * longest_share(m, rows, best))
+        if (h <= most
+            && 100 * longest_share(m, rows, h) < SHARE_CLEAR * longest_share(m, rows, best))
             best = h;
     return best;
 }
@@ -364,8 +358,8 @@ plan_blocks(ContractMake *m, ContractPlan *p)
         int64_t all = jot_kernel_extent(m->k, m->c.m | m->c.n | m->c.k);
         int64_t each = all / (rows > 0 ? rows : 1) + 1;
         int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
-        if (p->rows && !p->first && fit > rows / (4 * m->target->cores))
-            fit = rows / (4 * m->target->cores) / m->rows * m->rows;
+        if (p->rows && !p->first && fit > rows / (CORE_STEPS * m->target->cores))
+            fit = rows / (CORE_STEPS * m->target->cores) / m->rows * m->rows;
         if (p->rows && !p->first && fit * each < PLAN_STEP)
             fit = (PLAN_STEP / each / m->rows + 1) * m->rows;
         if (fit < m->rows)
@@ -380,7 +374,8 @@ plan_blocks(ContractMake *m, ContractPlan *p)
 static void
 plan_lines(ContractMake *m, ContractPlan *p)
 {
-    int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | p->first), ext, line, most = 14;
+    int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | p->first), ext, line;
+    int64_t most = BLOCK_ROWS_MANY;
     uint64_t within = m->outer & m->inner, axes = jot_kernel_wide(m->k, within ? within : p->first);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (axes >> x & 1)
@@ -390,9 +385,9 @@ plan_lines(ContractMake *m, ContractPlan *p)
     ext = m->k->axes.v[p->lines].ext;
     line = jot_contract_stride(m, m->c.a, p->lines) * 4;
     if (m->most_vectors && line > 0) /* each panel has lines of the cache of its own */
-        most = m->target->cache_nbytes[LEVEL_L2] / 4 / line;
+        most = m->target->cache_nbytes[LEVEL_L2] / CACHE_SUMS / line;
     for (int64_t n = 2; n <= most && n <= ext; n++)
-        if (ext % n == 0 && (within || steps / n >= 4 * m->target->cores))
+        if (ext % n == 0 && (within || steps / n >= CORE_STEPS * m->target->cores))
             p->nlines = n;
 }
 
@@ -409,9 +404,9 @@ plan_ahead(const ContractMake *m, const ContractPlan *p)
     if (m->unrolled)
         return 1;
     if (moved <= 0 || moved > m->block * 2 || m->lanes == 1 ||
-        k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / 2)
+        k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / CACHE_PART)
         return 0;
-    steps /= m->rows * m->vectors / 2 > 4 ? m->rows * m->vectors / 2 : 4;
+    steps /= m->rows * m->vectors / 2 > CYCLES_SUM ? m->rows * m->vectors / 2 : CYCLES_SUM;
     return (int)(steps < 4 ? 4 : steps);
 }
 

@@ -29,6 +29,7 @@
 #include "ccode/contract/make.h"
 #include "ccode/contract/epilogue.h"
 #include "target/choice.h"
+#include "target/thresholds.h"
 
 /* ---- which axis --------------------------------------------------------------------------- */
 
@@ -73,7 +74,7 @@ side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     if (!jot_contract_stores_unit(m, v))
         price += out;
     if (!unit)
-        price += 0.6 * elems;
+        price += SIDE_PACK * elems;
     return price;
 }
 
@@ -121,18 +122,19 @@ choose_rows(const ContractMake *m)
         int64_t ext = m->k->axes.v[r].ext, blocks = (ext + m->most_rows - 1) / m->most_rows;
         int64_t rows = (ext + blocks - 1) / (blocks ? blocks : 1);
         bool tangled = false;
-        double far = 16;
+        double far = ROWS_FAR;
         const Value *a = &m->k->values.v[m->c.a];
         double p;
         if (!(axes >> r & 1) || ext < 2)
             continue;
         if (a->op == VAL_LOAD) {
             int64_t stride = jot_kernel_step(m->k, a->buf, a->at, r, m->panel, &tangled);
-            far = stride < 0 || stride > 16 ? 16 + 1e-9 * (double)stride : (double)stride;
-            if (ext >= 8 && stride % 1024 == 0) /* the rows fall on one set of the first cache */
-                far = 64 + 1e-9 * (double)stride;
+            far = stride < 0 || stride > ROWS_FAR ? ROWS_FAR + 1e-9 * (double)stride
+                                                  : (double)stride;
+            if (ext >= CACHE_WAYS && stride % 1024 == 0) /* the rows fall on one set */
+                far = ROWS_COLLIDE + 1e-9 * (double)stride;
         }
-        p = (double)(blocks * rows) / (double)ext + 0.5 / (double)rows + 0.003 * far +
+        p = (double)(blocks * rows) / (double)ext + ROWS_EACH / (double)rows + ROWS_STRIDE * far +
             (tangled ? 1 : 0);
         if (jot_choice_try(&choice, CHOICE_ROWS + (uint64_t)r, p, 1))
             best = r;
@@ -312,7 +314,8 @@ contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int 
     m->inner = epilogue && epilogue->outer ? epilogue->inner : 0;
     m->kept = epilogue ? epilogue->kept : 0;
     drop_conditions(k, c, 0);
-    m->most_rows = m->registers >= 32 ? 14 : lanes > 1 ? 6 : 4;
+    m->most_rows = m->registers >= REGISTERS_MANY ? BLOCK_ROWS_MANY
+                 : lanes > 1 ? BLOCK_ROWS_FEW : BLOCK_ROWS_SCALAR;
     ok = jot_kernel_copy(&was, k) && jot_contract_words(m) &&
          (choose_axes(m, epilogue != NULL) || jot_sched_no(s, "no axes for vectors and rows"));
     if (ok && !m->dots.rows) {

@@ -27,8 +27,9 @@
 #include "ccode/contract/make.h"
 #include "ccode/ir/respace.h"
 #include "ccode/rewrite/rewrite.h"
+#include "target/thresholds.h"
 
-enum { WORDS_BITS = 32, WORDS_LEAST = 8 }; /* of a sum: below, packing is most of the work */
+enum { WORDS_BITS = 32 };
 
 /* The operand's load, converted at most from integers of the row's dtypes; 0: it is more. */
 static uint32_t

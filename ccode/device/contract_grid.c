@@ -48,15 +48,7 @@
  * ccode/device/contract_grid_make.c. */
 #include "ccode/device/contract_grid.h"
 #include "ccode/ir/access.h"
-
-enum {
-    TILE_GROUP = 256,       /* most items of a work-group, if the target has as many */
-    TILE_GROUP_LEAST = 64,  /* fewest, if it has so many */
-    TILE_BUSY = 1 << 14,    /* items at work on a device at a time */
-    TILE_BUFFERS = 4,       /* most of a tile */
-    TILE_NBYTES = 48 << 10, /* of a group's memory that needs no asking */
-    TILE_CHUNK = 512        /* fewest terms of a chunk */
-};
+#include "target/thresholds.h"
 
 /* ---- how operands lie ---- */
 
@@ -195,7 +187,7 @@ set_tile(GridTiles *t, const int64_t *size)
 static int64_t
 tile_depth(const GridTiles *t)
 {
-    return t->m.block + t->n.block > 128 ? 8 : 16;
+    return t->m.block + t->n.block > TILE_SIDE ? TILE_TERMS / 2 : TILE_TERMS;
 }
 
 /* A group as large as the target's, tiles that it has room for: two of each, with columns that keep
@@ -207,8 +199,8 @@ tile_fits(const GridTiles *t, const int64_t *size, const Target *target)
     size_t b = jot_dtype_nbytes((jot_DType)t->k->values.v[t->c.b].dtype);
     int64_t nbytes = (t->m.block + 4) * (int64_t)a + (t->n.block + 4) * (int64_t)b;
     int least = target->group < TILE_GROUP_LEAST ? target->group : TILE_GROUP_LEAST;
-    return size[0] * size[2] <= 128 && size[1] * size[3] <= 128 && t->group >= least &&
-           t->group <= TILE_GROUP && t->group <= target->group &&
+    return size[0] * size[2] <= TILE_SIDE && size[1] * size[3] <= TILE_SIDE && t->group >= least &&
+           t->group <= GRID_GROUP && t->group <= target->group &&
            2 * tile_depth(t) * nbytes <= target->group_nbytes;
 }
 
@@ -228,12 +220,7 @@ tile_terms(GridTiles *t)
  * 8, columns 2i and 2i + 1 of the result (walk_matrix.c):
  *
  *     m = mb mw | mi * 16 + mh * 8 + mg        n = nb nw | ni * 8 + nt * 2 + nc */
-enum {
-    MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16, MATRIX_LEAST = 16, WARPS_LEAST = 64,
-    MATRIX_NBYTES = 64, /* of a row or column of a tile along k: two steps of the unit */
-    MATRIX_SUMS = 64,   /* of an item, where two groups share a multiprocessor; alone: twice that */
-    MATRIX_WAIT = 12    /* cycles of a step that nothing else hides */
-};
+enum { MATRIX_M = 16, MATRIX_N = 8, MATRIX_K = 16 };
 
 static void
 set_matrix(GridTiles *t, const int64_t *size)
@@ -263,7 +250,7 @@ matrix_price(const GridTiles *t, int64_t batch, const int64_t *size, const Targe
                                  : size[0] * size[1] * (16 * size[2] + 8 * size[3]);
     double unit = (double)(t->m.block * t->n.block) /
                   (t->warps == 4 ? 128 : 16 * (double)(warps < 4 ? warps : 4));
-    double memory = (double)(read + fill) / 4, way = 0.8 * (double)fill;
+    double memory = (double)(read + fill) / 4, way = MATRIX_WAY * (double)fill;
     double most = unit > memory ? unit : memory;
     return (double)rounds * ((most > way ? most : way) + MATRIX_WAIT);
 }

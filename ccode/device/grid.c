@@ -27,12 +27,9 @@
 #include "ccode/ir/access.h"
 #include "ccode/emit.h"
 #include "ccode/ir/operands.h"
+#include "target/thresholds.h"
 
-enum {
-    GRID_LEAST = 32,        /* fewest items of a work-group */
-    GRID_BYTES = 16,        /* of one access of an item */
-    GRID_STAGES = 256
-};
+enum { GRID_STAGES = 256 };
 
 typedef enum { READ_NOT, READ_HERE, READ_ELSEWHERE } GridRead; /* of other axes than the reader's */
 

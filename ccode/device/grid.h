@@ -4,12 +4,7 @@
 #ifndef JOT_SCHED_GRID_H
 #define JOT_SCHED_GRID_H
 #include "ccode/schedule/builder.h"
-
-enum {
-    GRID_GROUP = 256,       /* items of a work-group, where it may have as many */
-    GRID_BUSY = 1 << 15,    /* items that keep a device busy */
-    GRID_CHUNK = 128        /* fewest terms of a split sum for one item */
-};
+#include "target/thresholds.h"
 
 /* One of these numbers, and others of the kind: less on a drawn machine, at least 1. */
 JOT_FN int64_t jot_grid_least(const Target *target, int64_t n);

@@ -12,13 +12,9 @@
 #include "ccode/device/grid.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
+#include "target/thresholds.h"
 
-enum {
-    TEAM_TERMS = 64,        /* fewest that a work-group shares */
-    TEAM_ROW = 128,         /* ... where there are sums enough without */
-    SIDE_LEAST = 16,        /* items side by side that make a column */
-    FAR = 64                /* what hides in a div or mod */
-};
+enum { FAR = 64 }; /* what hides in a div or mod */
 
 JOT_FN int64_t
 jot_grid_least(const Target *target, int64_t n)
@@ -83,7 +79,7 @@ jot_grid_team(const Kernel *k, uint32_t value, const Target *target)
     int64_t moved[KERNEL_AXES];
     int64_t sums = jot_kernel_extent(k, v->free), terms = jot_kernel_extent(k, v->axes);
     int64_t chunks = terms / chunk > 1 ? terms / chunk : 1;
-    bool few = sums < busy / 8, row = false, column = false;
+    bool few = sums < busy / TEAM_FEW, row = false, column = false;
     if (terms < jot_grid_least(target, TEAM_TERMS))
         return false;
     if (!jot_grid_moves(k, value, moved))
@@ -94,6 +90,6 @@ jot_grid_team(const Kernel *k, uint32_t value, const Target *target)
             column = column || ((v->free >> a & 1) && (!few || k->axes.v[a].ext >= SIDE_LEAST));
         }
     if (few)
-        return !column || sums * chunks < busy / 8;
+        return !column || sums * chunks < busy / TEAM_FEW;
     return row && !column && terms >= jot_grid_least(target, TEAM_ROW);
 }

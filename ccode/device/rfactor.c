@@ -15,12 +15,9 @@
  * Read before: ccode/device/grid.h. After: ccode/device/grid.c. */
 #include "ccode/device/grid.h"
 #include "ccode/ir/respace.h"
+#include "target/thresholds.h"
 
-enum {
-    RFACTOR_TEAM = 4096,  /* fewest terms of a chunk for a work-group */
-    RFACTOR_ROWS = 16384, /* most sums of rows that are summed by one work-group */
-    RFACTOR_AXES = 8
-};
+enum { RFACTOR_AXES = 8 };
 
 /* Axes that have been split: sums in chunks of one size share a nest. */
 typedef struct {
@@ -139,8 +136,8 @@ split_reduction(Rfactor *f, Kernel *k, uint32_t at)
     if (axis < 0 || k->axes.n + 2 > KERNEL_AXES)
         return true;
     chunks = terms / least;
-    if (chunks > 4 * busy / (team ? GRID_GROUP : 1) / sums)
-        chunks = 4 * busy / (team ? GRID_GROUP : 1) / sums;
+    if (chunks > RFACTOR_WAVES * busy / (team ? GRID_GROUP : 1) / sums)
+        chunks = RFACTOR_WAVES * busy / (team ? GRID_GROUP : 1) / sums;
     ext = k->axes.v[axis].ext;
     if (chunks < 2)
         return true;

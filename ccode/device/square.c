@@ -27,11 +27,10 @@
 #include "ccode/device/grid.h"
 #include "ccode/ir/respace.h"
 #include "ccode/rewrite/rewrite.h"
+#include "target/thresholds.h"
 
 enum {
     SQUARE_SIDE = 32,       /* of a square, in elements: items of a warp */
-    SQUARE_LEAST = 16,      /* an axis's extent, once those are merged that can be */
-    SQUARE_EACH = 4,        /* elements of an item */
     SQUARE_LOADS = 8        /* that are turned, most */
 };
 

@@ -20,12 +20,7 @@
  *
  * Read before: ccode/emit/loop.c. After: ccode/emit/statement.c. */
 #include "ccode/emit/print.h"
-
-enum {
-    JAM_OPERATIONS = 16, /* of a row's text at most */
-    JAM_LONG = 4,        /* rows of an array that is too long for registers */
-    JAM_ALL = 80         /* operations of all rows, where they go without a loop */
-};
+#include "target/thresholds.h"
 
 /* The place of an array's elements in the block: one record, or 0xffffffff, where several. */
 static uint32_t

@@ -20,16 +20,9 @@
  * Read before: ccode/lower/independent.c, ccode/emit/statement.c. After: ccode/emit/lanes.c
  * (expressions). */
 #include "ccode/emit/print.h"
+#include "target/thresholds.h"
 
-enum {
-    LOOP_UNROLLED = 4,  /* so many vectors stand one after the other, so that sums stay in
-                           registers */
-    LOOP_WALKED = 2,    /* ... where memory is walked: from the loads of a loop the processor learns
-                           what it will need */
-    LOOP_LEAST = 16,    /* bytes of the narrowest vector */
-    LOOP_STEPS = 4,     /* fewer are worth one only as a part of an array's */
-    LOOP_FARTHEST = 1 << 24 /* elements from lane to lane; farther ones go one by one */
-};
+enum { LOOP_LEAST = 16 }; /* bytes of the narrowest vector */
 
 /* ---- what moves ---- */
 

@@ -11,6 +11,7 @@
  *
  * Read before: ccode/ir/cost.h. */
 #include "ccode/ir/cost.h"
+#include "target/thresholds.h"
 
 /* By the kind of a value: what is no operator, sums, conversions, arithmetic, division and roots,
  * the like of exp. */
@@ -152,8 +153,7 @@ jot_cost_floor(const KernelCost *cost, const Target *t, int cores)
 JOT_FN double
 jot_cost_seconds(const KernelCost *cost, const Target *t)
 {
-    const double share = 0.125; /* of the peak that code reaches which nobody tuned */
     double bytes = cost->read + cost->written;
 
-    return bytes / cost_bandwidth(bytes, t, 1) + cost->flops / t->flops / share;
+    return bytes / cost_bandwidth(bytes, t, 1) + cost->flops / t->flops / COST_SHARE;
 }

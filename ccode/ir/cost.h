@@ -4,7 +4,7 @@
 #ifndef JOT_COST_H
 #define JOT_COST_H
 #include "ccode/ir/ir.h"
-#include "target/figures.h"
+#include "target/thresholds.h"
 #include "target/target.h"
 
 typedef struct {
@@ -13,7 +13,7 @@ typedef struct {
     double points;         /* of the largest nest */
 } KernelCost;
 
-typedef enum { COST_FLOPS, COST_LOOP, COST_AGAIN } CostOf; /* target/figures.h */
+typedef enum { COST_FLOPS, COST_LOOP, COST_AGAIN } CostOf; /* target/thresholds.def */
 
 JOT_FN int jot_cost_value(CostOf of, const Value *v); /* at one point, without its operands */
 /* cost[value]: that of computing it again, sums aside, which are there; at most 1000. */

@@ -24,9 +24,9 @@
  * Read before: ccode/lower/walk.c. */
 #include "ccode/lower/walk.h"
 #include "ccode/ir/access.h"
+#include "target/thresholds.h"
 
-/* Positions, at least and at most; values to walk in all segments, at most. */
-enum { CUT_LEAST = 3, CUT_MOST = 64, CUT_TEXT = 40000 };
+enum { CUT_MOST = 64 }; /* positions */
 
 typedef struct {
     const Walk *w;

@@ -15,8 +15,7 @@
  *
  * Read before: ccode/lower/code.h. After: ccode/emit/loop.c. */
 #include "ccode/lower/code.h"
-
-enum { INDEPENDENT_STEPS = 4 }; /* shorter ones are no vectors, but parts of those of an array */
+#include "target/thresholds.h"
 
 /* The coefficient of the loop's variable in a linear address, 0: none, or not linear. */
 static int64_t
@@ -112,7 +111,7 @@ jot_code_independent(Code *code)
     for (uint32_t n = 1; code->ok && n < code->inst.n; n++) {
         Inst *in = &code->inst.v[n];
         in->independent = in->op == C_FOR && !(in->wide && in->aux) && in->kids &&
-                          (in->c.i >= INDEPENDENT_STEPS || sets_cells(code, n)) &&
+                          (in->c.i >= LOOP_STEPS || sets_cells(code, n)) &&
                           steps_apart(code, n);
     }
 }

@@ -16,8 +16,6 @@
 #include "ccode/lower/walk.h"
 #include "ccode/schedule/sched.h"
 
-enum { ASK_LINE = 64 };
-
 /* ---- which stages ask ---------------------------------------------------------------------- */
 
 /* A value that may be asked for: of an input, in order, wherever it is read. */
@@ -191,7 +189,7 @@ ask_stage(Walk *w, const Stage *st, int axis, int64_t left)
 
         if (!mark[n] || !ask_load(w->k, v) || !ask_row(w->k, v, axis, outer))
             continue;
-        step = ASK_LINE / (int64_t)jot_dtype_nbytes((jot_DType)w->k->bufs.v[v->buf].dtype);
+        step = CACHE_LINE / (int64_t)jot_dtype_nbytes((jot_DType)w->k->bufs.v[v->buf].dtype);
         for (int64_t i = 0; i < left; i += step) {
             w->at.pos[outer] = jot_ix_add(w->k->ix, old.pos[outer],
                                           jot_ix_const(w->k->ix, st->loop[st->next - 1].step));

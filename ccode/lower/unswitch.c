@@ -16,8 +16,7 @@
  * Read before: ccode/lower/guard.c, ccode/lower/independent.c. After: ccode/lower/code.c
  * (counting). */
 #include "ccode/lower/code.h"
-
-enum { UNSWITCH_RECORDS = 160 }; /* of a loop that stands there twice, at most */
+#include "target/thresholds.h"
 
 typedef struct {
     Code *code;

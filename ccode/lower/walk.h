@@ -4,9 +4,9 @@
 #ifndef JOT_WALK_H
 #define JOT_WALK_H
 #include "ccode/lower/code.h"
+#include "target/thresholds.h"
 
 #define WALK_GUARDS 16
-#define WALK_CROWD 8 /* sums in vectors of one block that leave no register for what waits */
 
 /* Where each axis stands. */
 typedef struct {

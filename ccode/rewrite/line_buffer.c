@@ -32,14 +32,7 @@
  * ccode/schedule/choose.c. */
 #include "ccode/rewrite/line_buffer_make.h"
 #include "ccode/rewrite/rewrite.h"
-
-enum {
-    LINE_STRIDE = 4,    /* steps between neighbours */
-    LINE_REST = 4,      /* classes that stores put together as they go */
-    LINE_REACH = 64,    /* positions by which windows differ */
-    LINE_MOST = 8,      /* lines of a kernel */
-    LINE_READS = 2      /* of each element, so that it is worth writing and asking first */
-};
+#include "target/thresholds.h"
 
 /* ---- what is read at one index -------------------------------------------------------------- */
 

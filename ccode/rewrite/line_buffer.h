@@ -4,13 +4,11 @@
 #ifndef JOT_LINE_BUFFER_H
 #define JOT_LINE_BUFFER_H
 #include "ccode/ir/access.h"
+#include "target/thresholds.h"
 
 /* jot_line_buffers: split rows that are divided into residue classes, and compute what windows read
  * along rows once, into a line. For a kernel that is no contraction, before its schedule is chosen;
  * least: shortest rows for which it is done. False: out of memory. */
-#define LINE_LEAST 16
-/* Most terms of a window (times residue classes of its row) that are unrolled in the row's loop. */
-#define LINE_TAPS 32
 JOT_FN bool jot_line_buffers(Kernel *k, int64_t least);
 
 #endif

@@ -20,8 +20,7 @@
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
-
-enum { MOMENTS_LEAST = 32, MOMENTS_MOST = 4096 }; /* elements of a block */
+#include "target/thresholds.h"
 
 typedef struct {
     Kernel *k;
@@ -182,7 +181,7 @@ moments_merge(Moments *t, uint64_t inner)
 JOT_FN bool
 jot_kernel_moments(Kernel *k, const Target *target)
 {
-    double room = (double)target->cache_nbytes[LEVEL_L2] / 4;
+    double room = (double)target->cache_nbytes[LEVEL_L2] / CACHE_SUMS;
     uint32_t n, last = k->values.n;
     bool simple = true;
     Moments t;

@@ -27,12 +27,9 @@
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/price.h"
 #include "target/choice.h"
+#include "target/thresholds.h"
 
 enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
-
-enum { TILE_LEAST = 32 }; /* steps of an axis that has room for tiles */
-enum { WIDTH_LEAST = 4 }; /* lanes of a short row, or of a row's sums */
-enum { ADJACENT_MOST = 4 };   /* ... that may be unrolled inside of a row, whose stores are mixed */
 
 typedef struct {
     const Kernel *k;
@@ -123,7 +120,7 @@ try_list(Chooser *c)
 {
     if (c->list.n < STAGE_LOOPS
         && jot_choice_try(&c->choice, list_number(c),
-                          jot_price_loops(c->price, c->list.loop, c->list.n), 0.95))
+                          jot_price_loops(c->price, c->list.loop, c->list.n), LOOPS_CLEAR))
         c->best = c->list;
     begin(c);
 }
@@ -250,7 +247,7 @@ try_panels(Chooser *c, int inner)
     int64_t least = ext >= WIDTH_LEAST && ext < c->width ? ext : c->width;
 
     for (step = ext < LANES_MOST ? ext : LANES_MOST; step >= least;
-         step = step == ext && step > 256 ? 256 : step / 4)
+         step = step == ext && step > PIECE_LEAST ? PIECE_LEAST : step / 4)
         for (int outside = 0; outside < 2; outside++) {
             if (outside && step < ext)
                 put(c, inner, step, LOOP_SERIAL);
@@ -272,7 +269,7 @@ try_pieces(Chooser *c, int inner)
 
     for (int i = 0; i < c->norder; i++)
         points *= (double)c->k->axes.v[c->order[i]].ext;
-    for (int64_t step = 256; step <= 2048; step *= 2) {
+    for (int64_t step = PIECE_LEAST; step <= PIECE_MOST; step *= 2) {
         if (c->around || c->k->axes.v[inner].ext < 2 * step || points < 2 * c->points)
             return;
         put(c, inner, step, LOOP_SERIAL);
@@ -462,7 +459,7 @@ jot_sched_choose(Sched *s, Kernel *k, const Target *target, int norder, const in
         if (!apart && !around)
             continue;
         ok = choose_lists(other, k, target, classes, apart ? 0 : around, norder, order, &price);
-        if (ok && jot_choice_try(&choice, CHOOSE_SHARED + (uint64_t)apart, price, 0.95))
+        if (ok && jot_choice_try(&choice, CHOOSE_SHARED + (uint64_t)apart, price, LOOPS_CLEAR))
             best = other;
     }
     jot_choice_end(&choice);

@@ -28,20 +28,9 @@
 #include "ccode/schedule/builder.h"
 #include "ccode/ir/access.h"
 #include "ccode/ir/cost.h"
+#include "target/thresholds.h"
 
-#define PHASE_WORK 131072.0 /* operations of a piece */
-#define PHASE_LONG 32768.0  /* points of a piece, where there is hardly any operation in them */
-#define PHASE_SHORT 2048.0
-
-enum {
-    PHASE_STEPS = 16,  /* steps of a shared loop that are enough for any number of threads */
-    PHASE_SUMMED = 64,
-    PHASE_RUN = 64, /* elements of a row that is added at random: less is half a line at a time */
-    PHASE_NESTS = 16,
-    PHASE_PIECES = 64, /* at most: their sums are added up by one thread per column */
-    PIECE_LANES = 32   /* columns whose pieces are added up side by side, in vectors */
-};
-
+enum { PHASE_NESTS = 16 };
 
 typedef struct {
     uint32_t from, to;      /* stages */
@@ -193,8 +182,8 @@ most_pieces(const Phases *p, const PhaseNest *nest, int depth)
             continue;
         if (pieces > summed / p->how->least)
             pieces = summed / p->how->least;
-        if (pieces > PHASE_STEPS && pieces > summed / PHASE_SUMMED)
-            pieces = summed > PHASE_STEPS * PHASE_SUMMED ? summed / PHASE_SUMMED : PHASE_STEPS;
+        if (pieces > SHARED_STEPS && pieces > summed / PHASE_SUMMED)
+            pieces = summed > SHARED_STEPS * PHASE_SUMMED ? summed / PHASE_SUMMED : SHARED_STEPS;
     }
     return pieces > PHASE_PIECES ? PHASE_PIECES : pieces;
 }
@@ -206,7 +195,7 @@ take_loop(PhaseNest *nest, int depth, const SLoop *loop, int64_t own, int64_t *s
     int64_t length = (int64_t)((double)own * (double)*steps / pieces) + 1;
     length = length > 1 ? even_length(own, length) : 1;
     if (length > own / 2)
-        length = own > 1 && own <= PHASE_STEPS ? 1 : own;
+        length = own > 1 && own <= SHARED_STEPS ? 1 : own;
     if (length == own)
         return;
     nest->outer = depth + 1;
@@ -227,7 +216,7 @@ spread_adding(Phases *p, const PhaseNest *nest)
         return;
     for (int i = 1; i < st->n; i++) {
         SLoop block = st->loop[i];
-        int64_t ext = jot_axis_ext(p->s, block.axis), length = ext / PHASE_STEPS;
+        int64_t ext = jot_axis_ext(p->s, block.axis), length = ext / SHARED_STEPS;
         if (length < PHASE_RUN)
             length = PHASE_RUN;
         if (block.kind != LOOP_SERIAL || block.step >= length || ext < 2 * length ||
@@ -250,7 +239,7 @@ choose_outer(Phases *p, PhaseNest *nest)
     const Sched *s = p->s;
     const Stage *first = &s->stages.v[nest->from];
     int64_t steps = 1;
-    for (int depth = 0; depth < first->n && steps < PHASE_STEPS && !nest->block; depth++) {
+    for (int depth = 0; depth < first->n && steps < SHARED_STEPS && !nest->block; depth++) {
         int kind = may_share(s, nest, depth);
         int64_t own = loop_steps(s, &first->loop[depth]);
         double pieces = most_pieces(p, nest, depth);
@@ -534,6 +523,3 @@ jot_sched_phases(Sched *s, const PhaseHow *how)
     s->stages.n = p.was.n;
     s->stages.cap = p.was.cap;
 }
-#undef PHASE_WORK
-#undef PHASE_LONG
-#undef PHASE_SHORT

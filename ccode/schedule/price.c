@@ -22,14 +22,7 @@
  * Read before: ccode/schedule/touch.c. After: ccode/schedule/choose.c. */
 #include "ccode/schedule/touch.h"
 #include "ccode/ir/cost.h"
-
-enum { PRICE_PAGE = 4096 };
-/* Pages whose addresses are known at once, and after a while; cycles for each beyond. */
-enum { PAGES_NEAR = 48, PAGES_FAR = 1024, CYCLES_NEAR = 3, CYCLES_FAR = 10 };
-
-enum { STORE_FAR = 3 }; /* a store to a line of its own */
-/* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums. */
-enum { CYCLES_LOOP = 8, CYCLES_FOLD = 20, CYCLES_CHAIN = 4 };
+#include "target/thresholds.h"
 
 /* ---- loops --------------------------------------------------------------------------------- */
 
@@ -173,14 +166,14 @@ static double
 price_memory(const Price *p, const Nested *l)
 {
     const Target *t = p->target;
-    double lines1 = 0.7 * (double)t->cache_nbytes[LEVEL_L1] / PRICE_LINE;
-    double lines2 = 0.7 * (double)t->cache_nbytes[LEVEL_L2] / PRICE_LINE;
-    double l1 = fetched(p, l, PRICE_LINE, lines1, true);
-    double l2 = fetched(p, l, PRICE_LINE, lines2, false);
-    double pages = CYCLES_NEAR * fetched(p, l, PRICE_PAGE, PAGES_NEAR, false)
-                 + CYCLES_FAR * fetched(p, l, PRICE_PAGE, PAGES_FAR, false);
+    double lines1 = CACHE_ROOM * (double)t->cache_nbytes[LEVEL_L1] / CACHE_LINE;
+    double lines2 = CACHE_ROOM * (double)t->cache_nbytes[LEVEL_L2] / CACHE_LINE;
+    double l1 = fetched(p, l, CACHE_LINE, lines1, true);
+    double l2 = fetched(p, l, CACHE_LINE, lines2, false);
+    double pages = CYCLES_NEAR * fetched(p, l, MEMORY_PAGE, PAGES_NEAR, false)
+                 + CYCLES_FAR * fetched(p, l, MEMORY_PAGE, PAGES_FAR, false);
 
-    return l1 * PRICE_LINE / t->bandwidth[LEVEL_L2] + l2 * PRICE_LINE / t->bandwidth[LEVEL_MEMORY]
+    return l1 * CACHE_LINE / t->bandwidth[LEVEL_L2] + l2 * CACHE_LINE / t->bandwidth[LEVEL_MEMORY]
          + pages / FIGURE_HZ;
 }
 
@@ -191,13 +184,13 @@ static double
 access_cost(const Touch *t, int axis, double share)
 {
     double step = t->moved[axis] / t->nbytes;
-    bool far = t->far || step > 4 || step < 1;
+    bool far = t->far || step > STRIDE_FAR || step < 1;
 
     if (step == 1 && !t->far)
         return share;
     if (far && t->store) /* a line each, not there at once as loads that wait side by side are */
         return STORE_FAR;
-    return far || share == 1 ? (share < 1 ? 3 : 1) : 2 * step * share;
+    return far || share == 1 ? (share < 1 ? LOAD_FAR : 1) : 2 * step * share;
 }
 
 /* Steps of vectors for one of elements: with a rest of so many. */
@@ -223,11 +216,12 @@ price_reduce(const Nested *l, const Value *v, bool lanes, double share, double w
     double points = turns(l, l->n, jot_value_axes(v)), cycles;
     bool over = over_inner(v, inner), moves = jot_value_axes(v) >> inner & 1;
 
-    cycles = points * (moves && (lanes || !over) ? 0.5 * share : over ? CYCLES_CHAIN : 1);
+    cycles = points * (moves && (lanes || !over) ? CYCLES_POINT * share : over ? CYCLES_SUM : 1);
     if (!kept_outside(l, v, lanes))
         cycles += points * (moves && !over ? share : 1); /* loads and stores its sums */
-    else if (lanes && !over && (v->axes & ~l->taps) && l->inside[l->n - 1][inner] > 8 * width)
-        cycles += 0.5 * points * share;
+    else if (lanes && !over && (v->axes & ~l->taps)
+             && l->inside[l->n - 1][inner] > SUMS_NEAR * width)
+        cycles += CYCLES_POINT * points * share;
     if (lanes && over)
         cycles += CYCLES_FOLD * turns(l, l->n, v->free) * (price_pieces(l, v) ? l->steps[0] : 1);
     return cycles;
@@ -259,7 +253,7 @@ price_work(const Price *p, const Nested *l)
         if (v->op != VAL_EW && v->op != VAL_CALL && v->op != VAL_INDEX)
             continue;
         at = deepest(l, v->free);
-        cycles += 0.5 * jot_cost_value(COST_LOOP, v)
+        cycles += CYCLES_POINT * jot_cost_value(COST_LOOP, v)
                 * turns(l, at + 1, p->loops[i] & ~(l->beside & ~v->free))
                 * (at == l->n - 1 ? share : 1);
     }
@@ -270,11 +264,11 @@ price_work(const Price *p, const Nested *l)
 
         if (t->sum) /* price_reduce has them */
             continue;
-        cycles += 0.5 * each * turns(l, at + 1, t->loops & ~(l->beside & ~t->axes));
+        cycles += CYCLES_POINT * each * turns(l, at + 1, t->loops & ~(l->beside & ~t->axes));
     }
     if (lanes && l->steps[l->n - 1] <= width)
         return cycles; /* one vector is no loop */
-    return cycles + CYCLES_LOOP * turns(l, l->n - 1, all & ~l->taps);
+    return cycles + CYCLES_BEGIN * turns(l, l->n - 1, all & ~l->taps);
 }
 
 JOT_FN double

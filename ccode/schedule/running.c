@@ -16,12 +16,9 @@
 #include "ccode/build/build.h"
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/schedule/builder.h"
+#include "target/thresholds.h"
 
-/* Columns of a panel, at least and at most: as many as leave enough panels to share; lanes that a
- * mix knows. */
-enum { RUNNING_PANEL = 256, RUNNING_WIDE = 1024, RUNNING_SHARED = 16, RUNNING_LANES = 16 };
-enum { RUNNING_GROUP = 128, RUNNING_SUMS = 4 };   /* items of a device's work-group; vectors in
-                                                     which all of a row is reduced */
+enum { RUNNING_LANES = 16 }; /* that a mix knows */
 
 /* The axis along which the access' neighbours lie, either way, or in no simple way, which vectors
  * read lane by lane; -1: none. */

@@ -22,11 +22,7 @@
  * Read before: ccode/schedule/sched.h. After: ccode/schedule/make.c. */
 #include "ccode/ir/cost.h"
 #include "ccode/schedule/sched.h"
-
-enum {
-    SHARE_LEAST = 6, /* worth keeping */
-    SHARE_AGAIN = 64 /* times that one of fewer axes would be computed: worth a loop of its own */
-};
+#include "target/thresholds.h"
 
 typedef struct {
     uint64_t passes;     /* those that need it; bit 63: in another nest, elsewhere */

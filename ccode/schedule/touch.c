@@ -13,8 +13,7 @@
  * Read before: ccode/schedule/touch.h. After: ccode/schedule/price.c. */
 #include "ccode/ir/access.h"
 #include "ccode/schedule/touch.h"
-
-enum { TOUCH_SETS = 64 }; /* sets of the first cache: a page's lines */
+#include "target/thresholds.h"
 
 /* NULL: there are enough. */
 static Touch *
@@ -54,7 +53,7 @@ jot_touch_lines(const Touch *t, const double *steps, double size)
         double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
         if (t->mapped >> t->by[i] & 1)
             mapped *= ext;
-        else if (ext > 1 && moved <= (run > size ? run : size) * 1.01)
+        else if (ext > 1 && moved <= (run > size ? run : size) * TOUCH_BESIDE)
             run += moved * (ext - 1);
         else if (ext > 1)
             runs *= ext;
@@ -67,21 +66,21 @@ jot_touch_lines(const Touch *t, const double *steps, double size)
 JOT_FN double
 jot_touch_occupied(const Touch *t, const double *steps)
 {
-    double run = t->nbytes, lines, sets = TOUCH_SETS;
+    double run = t->nbytes, lines, sets = CACHE_SETS;
 
     for (int i = 0; i < t->nby; i++) {
         double ext = steps[t->by[i]], moved = t->moved[t->by[i]];
-        if (ext > 1 && moved <= (run > PRICE_LINE ? run : PRICE_LINE) * 1.01)
+        if (ext > 1 && moved <= (run > CACHE_LINE ? run : CACHE_LINE) * TOUCH_BESIDE)
             run += moved * (ext - 1);
-        else if (ext > 1 && sets == TOUCH_SETS) {
-            int64_t step = (int64_t)moved / PRICE_LINE % TOUCH_SETS;
-            lines = run > PRICE_LINE ? run / PRICE_LINE : 1;
-            for (sets = 1; step * (int64_t)sets % TOUCH_SETS; sets *= 2)
+        else if (ext > 1 && sets == CACHE_SETS) {
+            int64_t step = (int64_t)moved / CACHE_LINE % CACHE_SETS;
+            lines = run > CACHE_LINE ? run / CACHE_LINE : 1;
+            for (sets = 1; step * (int64_t)sets % CACHE_SETS; sets *= 2)
                 ;
-            sets = sets * lines < TOUCH_SETS ? sets * lines : TOUCH_SETS;
+            sets = sets * lines < CACHE_SETS ? sets * lines : CACHE_SETS;
         }
     }
-    return jot_touch_lines(t, steps, PRICE_LINE) * TOUCH_SETS / sets;
+    return jot_touch_lines(t, steps, CACHE_LINE) * CACHE_SETS / sets;
 }
 
 static void
@@ -266,8 +265,8 @@ jot_price_neighbours(const Price *p, int axis, int other)
 {
     for (int i = 0; i < p->n; i++) {
         const Touch *t = &p->touch[i];
-        if (!t->sum && t->moved[other] > 0 && t->moved[other] < PRICE_LINE &&
-            t->moved[axis] >= PRICE_LINE)
+        if (!t->sum && t->moved[other] > 0 && t->moved[other] < CACHE_LINE &&
+            t->moved[axis] >= CACHE_LINE)
             return true;
     }
     return false;
@@ -278,7 +277,7 @@ jot_price_adjacent(const Price *p, int axis)
 {
     for (int i = 0; i < p->n; i++)
         if (!p->touch[i].sum && p->touch[i].moved[axis] > 0 &&
-            p->touch[i].moved[axis] < PRICE_LINE)
+            p->touch[i].moved[axis] < CACHE_LINE)
             return true;
     return false;
 }

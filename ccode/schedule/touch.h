@@ -6,8 +6,6 @@
 #define JOT_SCHED_TOUCH_H
 #include "ccode/schedule/price.h"
 
-enum { PRICE_LINE = 64 }; /* bytes */
-
 /* One access: of a load, a store, an element of a line, or sums in memory. */
 typedef struct {
     double moved[SCHED_AXES];   /* bytes by which a step of each axis moves it */

@@ -15,10 +15,7 @@
  * ccode/strategy/strategy.c. */
 #include "ccode/schedule/transpose.h"
 #include "ccode/ir/access.h"
-
-enum { TRANSPOSE_LANES = 4 };        /* at least */
-enum { TRANSPOSE_RUN = 32 };         /* lanes of a tile: lines come in pairs */
-enum { TRANSPOSE_ROW = 512 };        /* its copies: rows are read as they lie, for long */
+#include "target/thresholds.h"
 
 typedef struct {
     const Kernel *k;

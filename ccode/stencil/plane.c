@@ -229,13 +229,13 @@ plane_turns(Plane *p)
     const Value *load = &k->values.v[p->load[0]];
     uint64_t rows = 0;
     p->turns = 0;
-    if (jot_kernel_extent(p->k, p->window) <= PLANE_POINTS)
+    if (jot_kernel_extent(p->k, p->window) <= WINDOW_POINTS)
         return true;
     for (int d = 0; d < load->nidx && p->row >= 0; d++)
         if (plane_bent(k, load, d) >> p->row & 1)
             rows |= plane_bent(k, load, d) & p->window;
     p->turns = p->window & ~rows;
-    return rows && jot_kernel_extent(p->k, rows) <= PLANE_POINTS;
+    return rows && jot_kernel_extent(p->k, rows) <= WINDOW_POINTS;
 }
 
 /* ---- tiles -------------------------------------------------------------------------------- */

@@ -4,14 +4,9 @@
 #define JOT_STENCIL_PLANE_H
 #include "ccode/stencil/stencil.h"
 #include "ccode/ir/respace.h"
+#include "target/thresholds.h"
 
-enum {
-    PLANE_SUMS = 4,
-    PLANE_TILES = 4,
-    PLANE_POINTS = 27,      /* of a window: so many are unrolled */
-    PLANE_MOST = 289,       /* ... with loops around these */
-    PLANE_NBYTES = 1 << 18  /* of a tile: it is read again for each row of the window */
-};
+enum { PLANE_SUMS = 4, PLANE_TILES = 4 };
 
 typedef struct {
     uint32_t load;          /* what the tile holds: a load of its own */

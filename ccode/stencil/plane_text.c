@@ -15,6 +15,7 @@
  * Read before: ccode/stencil/plane.h, ccode/stencil/plane.c, ccode/schedule/builder.h. After:
  * ccode/lower/lower.c. */
 #include "ccode/stencil/plane.h"
+#include "target/thresholds.h"
 
 /* Rows of a block: even ones. */
 static int64_t
@@ -31,7 +32,7 @@ plane_rows(const Plane *p, int64_t most)
 static int64_t
 plane_window_rows(const Plane *p)
 {
-    return plane_rows(p, p->target->vectors >= 32 ? 8 : 4);
+    return plane_rows(p, p->target->vectors >= REGISTERS_MANY ? STENCIL_ROWS : STENCIL_ROWS / 2);
 }
 
 /* Does the sum go over several planes? */

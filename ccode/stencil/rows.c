@@ -18,8 +18,7 @@
  *
  * Read before: ccode/stencil/stencil.h. After: ccode/schedule/choose.c, which has all else. */
 #include "ccode/stencil/stencil.h"
-
-enum { ROWS_AT_ONCE = 4, ROWS_LEAST = 16 };
+#include "target/thresholds.h"
 
 /* The only reduction, and its last axis, along which it may lie; 0: it is another kernel. */
 static uint32_t
@@ -102,7 +101,7 @@ jot_rows_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     if (sum && k->axes.v[inner].ext < wide)
         wide = k->axes.v[inner].ext;
     if (sum && lanes > 1 && wide % lanes == 0 &&
-        jot_kernel_points(k, k->values.v[sum].axes) >= 16 * lanes &&
+        jot_kernel_points(k, k->values.v[sum].axes) >= ROWS_TERMS * lanes &&
         rows_stores(k, k->values.v[sum].free))
         rows = rows_axis(k, used, sum, inner, target);
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);

@@ -4,12 +4,7 @@
  *
  * Read before: ccode/stencil/stencil.h. After: ccode/strategy/strategy.c. */
 #include "ccode/stencil/stencil.h"
-
-enum {
-    STENCIL_POINTS = 27,   /* of a window: all are unrolled; of a larger one, along the block */
-    STENCIL_MOST = 512,
-    STENCIL_COPIES = 240   /* loads in the text, at most */
-};
+#include "target/thresholds.h"
 
 typedef struct {
     const Kernel *k;
@@ -64,7 +59,7 @@ stencil_turns(Stencil *st)
 {
     const Kernel *k = st->k;
     uint64_t along = 0, axes = k->values.v[st->sum].axes;
-    if (st->points <= STENCIL_POINTS)
+    if (st->points <= WINDOW_POINTS)
         return true;
     for (uint32_t i = 1; st->block >= 0 && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
@@ -75,7 +70,7 @@ stencil_turns(Stencil *st)
     }
     st->turned = axes & ~along;
     st->points = jot_kernel_extent(k, along);
-    return along && st->points <= STENCIL_POINTS;
+    return along && st->points <= WINDOW_POINTS;
 }
 
 /* Every load and store steps by one element along the axis, or by none. */
@@ -138,7 +133,8 @@ static int64_t
 stencil_rows(const Stencil *st, const Target *t)
 {
     int64_t ext = st->block < 0 ? 1 : st->k->axes.v[st->block].ext;
-    int64_t most = t->vectors >= 32 ? 8 : t->vectors >= 16 ? 4 : 2;
+    int64_t most = t->vectors >= REGISTERS_MANY ? STENCIL_ROWS
+                 : t->vectors >= REGISTERS_MANY / 2 ? STENCIL_ROWS / 2 : 2;
     while (most > 1 && most * st->points > STENCIL_COPIES)
         most--;
     for (int64_t b = most; b > most / 2; b--)

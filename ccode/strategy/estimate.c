@@ -21,23 +21,9 @@
 #include "ccode/ir/cost.h"
 #include "ccode/ir/operands.h"
 #include "ccode/schedule/touch.h"
+#include "target/thresholds.h"
 
 enum { ESTIMATE_TOUCHES = 48, ESTIMATE_FAR = 16 /* as steps go: no division moves by as much */ };
-/* Cycles: to begin an inner loop; to fold lanes; between two steps of a chain of sums; of what is
- * done beside what the ports take longest for. */
-#define CYCLES_BEGIN 8
-#define CYCLES_FOLDED 20
-#define CYCLES_SUM 4
-#define SHARE_HIDDEN 0.1
-/* ... of a step of a processor's matrix unit, its operands loaded; to read and write its sums. */
-#define CYCLES_MATRIX 150
-#define CYCLES_MATRIX_SUMS 200
-/* Operations of a vector of halves, which are computed in floats: loaded, stored. */
-#define WORK_WIDENED 2
-#define WORK_NARROWED 2
-#define WORK_ROUNDED 12 /* ... of bf16, for which few machines have an instruction */
-#define WORK_LONG 3     /* a product of 64-bit integers */
-#define WORK_MASKED 2   /* a condition that moves from lane to lane */
 
 typedef struct {
     const Stage *st;
@@ -343,7 +329,7 @@ est_ports(const Estimate *e, const Est *t)
         bool apart = step != 0 && step != 1, own = touch->store && !t->st->store;
 
         all += (own ? est_results(e, t) : est_times(t, touch->axes, apart))
-             * (touch->store ? 2 : 1) * (apart ? 1.5 : 1);
+             * (touch->store ? 2 : 1) * (apart ? LOADS_APART : 1);
     }
     return all;
 }
@@ -365,7 +351,7 @@ est_sums(const Estimate *e, const Est *t, double *chain)
 
         if (est_spelled(l)) {
             if (l->kind == LOOP_LANES && (est_bit(l) & reduced))
-                all += CYCLES_FOLDED * est_results(e, t);
+                all += CYCLES_FOLD * est_results(e, t);
             continue;
         }
         steps *= t->steps[i];
@@ -373,7 +359,7 @@ est_sums(const Estimate *e, const Est *t, double *chain)
         memory |= i >= st->nat && !last && t->steps[i] > 1;
     }
     *chain = last ? CYCLES_SUM * steps : 0;
-    return all + (memory ? 1.5 * est_times(t, ~(uint64_t)0, false) : 0);
+    return all + (memory ? SUMS_APART * est_times(t, ~(uint64_t)0, false) : 0);
 }
 
 static double
@@ -464,7 +450,7 @@ est_room(const Estimate *e, int at, int depth, bool first)
             continue;
         for (int j = 0; j < t->n; j++)
             all += first ? jot_touch_occupied(&t->touch[j], t->inside[depth])
-                         : jot_touch_lines(&t->touch[j], t->inside[depth], PRICE_LINE);
+                         : jot_touch_lines(&t->touch[j], t->inside[depth], CACHE_LINE);
     }
     return all;
 }
@@ -501,7 +487,7 @@ est_fetched(const Estimate *e, int at, double cache, bool first)
     for (int i = 0; i < t->n; i++) {
         const Touch *touch = &t->touch[i];
         bool stays = !(est_bit(&t->st->loop[around]) & touch->axes);
-        double lines = jot_touch_lines(touch, t->inside[around], PRICE_LINE);
+        double lines = jot_touch_lines(touch, t->inside[around], CACHE_LINE);
         double most = est_times(t, touch->axes, true);
 
         for (int j = 0; j < around; j++)
@@ -525,8 +511,8 @@ est_seconds(const Estimate *e)
         all += est_cycles(e, &e->est[i], est_body(e, &e->est[i])) / FIGURE_HZ;
     for (int i = 0; i < e->n; i++)
         for (int l = 0; l < 3; l++)
-            all += est_fetched(e, i, 0.7 * (double)t->cache_nbytes[l] / PRICE_LINE, l == 0)
-                 * PRICE_LINE / t->bandwidth[from[l]];
+            all += est_fetched(e, i, CACHE_ROOM * (double)t->cache_nbytes[l] / CACHE_LINE, l == 0)
+                 * CACHE_LINE / t->bandwidth[from[l]];
     return all;
 }
 

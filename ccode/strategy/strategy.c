@@ -17,10 +17,7 @@
 #include "ccode/schedule/transpose.h"
 #include "ccode/stencil/stencil.h"
 #include "target/choice.h"
-
-#define STRATEGY_SURE 0.67    /* a price that is less by more than its error (docs/kernels.md) */
-#define STRATEGY_LEAST 4096 /* points from which blocks and packs are worth their text */
-#define STRATEGY_QUICK 1e6  /* ... to the quick tier: a text that other extents do not share */
+#include "target/thresholds.h"
 
 /* ---- lanes -------------------------------------------------------------------------------- */
 
@@ -218,8 +215,8 @@ typedef struct {
     PassStage after;        /* rewrites that it wants, behind those of the layouts */
     unsigned drawn;         /* the number of the choice to ask it at all, which only a drawn machine
                                may be against (target/choice.h); 0: it is asked */
-    double sure;            /* a row below has the kernel where its price is less than this share of
-                               that; 0: none is asked */
+    int sure;               /* percent: a row below has the kernel where its price is less than this
+                               share of that; 0: none is asked */
     bool (*makes)(Ask *a);
     bool (*floats)(Sched *s, Kernel *k, const Target *target, int lanes); /* in its place: all that
                                it asks for is the machine, and how many lanes floats have */
@@ -230,7 +227,7 @@ static const Strategy strategies[] = {
     { "running reductions", FACT_PLAIN, PASS_LAID_OUT, 0, 0, make_running, NULL },
     { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_epilogue, NULL },
-    { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 1,
+    { "Winograd by weight", CPU_PRODUCT | BEST | FACT_INEXACT, PASS_PRODUCTS, CHOICE_PRODUCT, 100,
       make_weight, NULL },
     { "scaled sums of bytes", CPU_PRODUCT | VECTORS_BEST | FACT_FREE, PASS_LAID_OUT,
       CHOICE_PRODUCT, 0, NULL, jot_scaled_sched },
@@ -415,9 +412,9 @@ asked_all(Ask *a, const Kernel *was, Choice *choice, Beside *b, int *best)
         if (no)
             continue;
         taken = !ends && jot_choice_try(choice, CHOICE_STRATEGY + (uint64_t)i, price,
-                                        *best < 0 ? 1 : strategies[*best].sure);
+                                        *best < 0 ? 1 : strategies[*best].sure / 100.0);
         ends = ends || row->sure == 0 || a->want->quick
-            || price * row->sure <= jot_sched_least(ask->k, a->want->target);
+            || price * (row->sure / 100.0) <= jot_sched_least(ask->k, a->want->target);
         if (*best >= 0)
             beside_close(b, a, taken);
         *best = taken ? i : *best;

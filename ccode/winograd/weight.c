@@ -33,8 +33,7 @@
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/contract.h"
 #include "ccode/schedule/builder.h"
-
-enum { WEIGHT_CHANNELS = 32, WEIGHT_PIECES = 8, WEIGHT_ROWS = 8 };
+#include "target/thresholds.h"
 
 typedef struct {
     uint32_t image, grads;      /* loads */
@@ -133,8 +132,8 @@ static void
 weight_blocks(const Kernel *k, const Target *t, Weight *w)
 {
     int64_t c = k->axes.v[w->channel].ext, o = k->axes.v[w->out].ext;
-    int64_t each = 64 * (c + o), most = (t->cache_nbytes[LEVEL_L2] / 2) / each, blocks;
-    most = most < 16 ? 16 : most > 128 ? 128 : most;
+    int64_t each = 64 * (c + o), most = t->cache_nbytes[LEVEL_L2] / CACHE_PART / each, blocks;
+    most = most < WEIGHT_LEAST ? WEIGHT_LEAST : most > WEIGHT_MOST ? WEIGHT_MOST : most;
     w->phased = 2 * w->count * (c + o) < WEIGHT_PIECES * c * o;
     w->piece = (w->count + WEIGHT_PIECES - 1) / WEIGHT_PIECES;
     blocks = (w->piece + most - 1) / most;

@@ -16,9 +16,7 @@
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
 #include "ccode/schedule/sched.h"
-
-#define WINOGRAD_STEPS 16      /* of a phase: enough for any number of threads */
-#define WINOGRAD_CHANNELS 24   /* fewer channels than this: the additions outweigh the products */
+#include "target/thresholds.h"
 
 /* ---- finding ------------------------------------------------------------------------------ */
 
@@ -196,18 +194,24 @@ wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
 {
     int64_t l2 = t->cache_nbytes[LEVEL_L2], each = wino_each(w) * (w->channels + w->outs);
     int64_t u = wino_each(w) * w->channels * w->outs, all = 2 * each * w->count;
-    int64_t apart = u > l2 / 2 ? blocks * u : 0;
+    int64_t apart = u > l2 / CACHE_PART ? blocks * u : 0;
     if (each * w->block > l2)
         apart += all;
     return apart > u + all;
 }
 
-/* Two vectors for each row, some registers left for operands; parts of a block as equal as can
- * be. */
+/* Two vectors for each row, some registers left for operands. */
+static int64_t
+wino_rows_most(int lanes, const Target *t)
+{
+    return lanes == 1 ? 2 : t->vectors >= REGISTERS_MANY ? BLOCK_ROWS_MANY : BLOCK_ROWS_FEW;
+}
+
+/* Parts of a block as equal as can be. */
 JOT_FN void
 jot_winograd_rows(Winograd *w, const Target *t)
 {
-    int64_t rows = w->lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
+    int64_t rows = wino_rows_most(w->lanes, t);
     int64_t side = w->phased ? w->count : w->block, parts = (side + rows - 1) / rows;
     w->rows = (side + parts - 1) / parts;
 }
@@ -221,9 +225,10 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 {
     int64_t each = wino_each(w) * (w->channels + w->outs);
     int64_t count = w->tiles[0] * w->tiles[1] * jot_kernel_extent(k, w->others);
-    int64_t most = t->cache_nbytes[LEVEL_L2] / 2 / each, blocks;
-    int64_t rows = lanes == 1 ? 2 : t->vectors >= 32 ? 14 : 6;
-    most = most < 5 * rows ? 5 * rows : most > 8 * rows ? 8 * rows : most;
+    int64_t most = t->cache_nbytes[LEVEL_L2] / CACHE_PART / each, blocks;
+    int64_t rows = wino_rows_most(lanes, t);
+    most = most < WINOGRAD_LEAST * rows ? WINOGRAD_LEAST * rows
+         : most > WINOGRAD_MOST * rows ? WINOGRAD_MOST * rows : most;
     blocks = (count + most - 1) / most;
     blocks = (blocks + t->cores - 1) / t->cores * t->cores;
     w->lanes = lanes;
@@ -233,9 +238,10 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     w->phased = wino_in_phases(w, t, blocks);
     jot_winograd_rows(w, t);
     if (w->phased)
-        w->block = count > 2 * WINOGRAD_STEPS ? (count + WINOGRAD_STEPS - 1) / WINOGRAD_STEPS : 2;
-    if (w->phased && lanes > 1 && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / 2)
-        w->ahead = (int)(256 / (w->rows > 4 ? w->rows : 4));
+        w->block = count > 2 * SHARED_STEPS ? (count + SHARED_STEPS - 1) / SHARED_STEPS : 2;
+    if (w->phased && lanes > 1
+        && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / CACHE_PART)
+        w->ahead = (int)(PLAN_LATENCY / (w->rows > CYCLES_SUM ? w->rows : CYCLES_SUM));
 }
 
 JOT_FN bool
@@ -257,5 +263,3 @@ jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *t
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     return found && !k->mem->failed;
 }
-#undef WINOGRAD_CHANNELS
-#undef WINOGRAD_STEPS

@@ -11,8 +11,7 @@
  *
  * Read before: plan/layout/layout.c. After: plan/layout/pack.c. */
 #include "plan/layout/layout.h"
-
-enum { COPY_TRANSPOSED = 32 }; /* readings of an element that a copy along another axis takes */
+#include "target/thresholds.h"
 
 /* State that this evaluation does not assign, or what a function holds, keeps its buffer, and the
  * copy with it. */
@@ -104,7 +103,7 @@ copy_pays(const LayoutChoice *c, const Use *u)
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
         return jot_plan_copy_lasts(c->m, u->pos) ? u->work >= (double)node->nelem
                                                  : often >= COPY_TRANSPOSED;
-    return u->role != ROLE_OUT && u->leaves && often >= 16
+    return u->role != ROLE_OUT && u->leaves && often >= COPY_READINGS
         && (double)u->wish->nelem / (double)(node->nelem + 1) <= LAYOUT_ROOM;
 }
 
@@ -144,7 +143,8 @@ copy_stencil(LayoutChoice *c, const Use *u, const UseGroup *g)
     uint32_t t;
 
     if (!c->var[u->pos].fixed || u->write || u->leaves || u->wish || g->product
-        || u->work < 16 * (double)node->nelem || (lane = copy_lane(c, g, u->classes)) < 0)
+        || u->work < COPY_READINGS * (double)node->nelem
+        || (lane = copy_lane(c, g, u->classes)) < 0)
         return true;
     for (t = u->term; t < u->term + u->nterm; t++)
         if (c->uses.terms.v[t].axis == lane)

@@ -13,6 +13,7 @@
 #ifndef JOT_PLAN_LAYOUT_H
 #define JOT_PLAN_LAYOUT_H
 #include "plan/parts.h"
+#include "target/thresholds.h"
 
 /* What a contraction (ccode/contract/contract.h) does with a buffer: ROLE_OUT and ROLE_B are
  * written and read by the vector, along `fast`; elements of ROLE_A are broadcast. */
@@ -64,13 +65,7 @@ typedef struct {
 
 /* ---- between plan/layout/layout.c, plan/layout/price.c and plan/layout/copy.c ---- */
 
-enum {
-    LAYOUT_LINE = 64,
-    LAYOUT_BENT = 8, /* bytes that could be moved while / and % are computed */
-    LAYOUT_ROOM = 3, /* times its elements that a variable may have with its halo */
-    LAYOUT_ORDERS = 8,
-    LAYOUT_SWEEPS = 4
-};
+enum { LAYOUT_ORDERS = 8, LAYOUT_SWEEPS = 4 };
 
 /* An order of dimensions, from the slowest to the fastest. */
 typedef struct { uint8_t n, dim[JOT_MAX_RANK]; } DimOrder;

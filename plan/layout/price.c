@@ -8,6 +8,7 @@
  *
  * Read before: plan/layout/layout.h. After: plan/layout/layout.c. */
 #include "plan/layout/layout.h"
+#include "target/thresholds.h"
 
 JOT_FN const Node *
 jot_layouts_node(const LayoutChoice *c, uint32_t pos)
@@ -105,9 +106,9 @@ static double
 use_waste(double moved, size_t size)
 {
     if (moved == 0)
-        return 0.25;
-    moved = moved * (double)size > LAYOUT_LINE ? LAYOUT_LINE / (double)size : moved;
-    return moved < 1 ? 1 : moved > 8 ? 8 : moved;
+        return LAYOUT_STILL;
+    moved = moved * (double)size > CACHE_LINE ? CACHE_LINE / (double)size : moved;
+    return moved < 1 ? 1 : moved > LAYOUT_APART ? LAYOUT_APART : moved;
 }
 
 /* What / and % in an address cost, at each point of the group: i / 49, i / 7 % 7, i % 7 are a plain
@@ -240,18 +241,18 @@ price_product(const LayoutChoice *c, const UseGroup *g)
     for (i = g->use; i < g->use + g->nuse; i++) {
         const Use *u = &c->uses.v.v[i];
         const Node *node = jot_layouts_node(c, u->pos);
-        double bytes = u->count * (double)layout_size(c, u->pos), waste = 4;
+        double bytes = u->count * (double)layout_size(c, u->pos), waste = LAYOUT_UNKNOWN;
 
         if (!c->var[u->pos].settled)
             continue;
         jot_order_strides(node, &c->var[u->pos].order, stride);
         if (u->fast >= 0)
-            waste = stride[u->fast] == 1 || transposed ? 1 : 8;
+            waste = stride[u->fast] == 1 || transposed ? 1 : LAYOUT_APART;
         for (k = u->term; u->fast < 0 && k < u->term + u->nterm; k++) {
             const UseTerm *t = &c->uses.terms.v[k];
 
             if (stride[t->dim] == 1 && node->ext[t->dim] > 1)
-                waste = waste < 1.3 ? waste : node->ext[t->dim] < 4 ? 1.3 : 1;
+                waste = waste < LAYOUT_SHORT ? waste : node->ext[t->dim] < 4 ? LAYOUT_SHORT : 1;
         }
         sum += bytes * waste + price_bent(c, u);
     }

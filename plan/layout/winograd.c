@@ -9,8 +9,7 @@
  *
  * Read before: ccode/winograd/winograd.h, plan/layout/layout.c. After: plan/kernel.c. */
 #include "plan/parts.h"
-
-enum { TILES_UNPACK = 48 }; /* channels from which on a result may be copied once more */
+#include "target/thresholds.h"
 
 /* The copy of these taps for these tiles; m->copies.n: there is none. */
 static uint32_t

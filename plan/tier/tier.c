@@ -31,15 +31,9 @@
  *
  * Read before: plan/parts.h, plan/compile.c. After: plan/run.c. */
 #include "plan/parts.h"
+#include "target/thresholds.h"
 
-#define TIER_POINT 3e-9   /* seconds that the quick tier needs for a point of a kernel's axes */
-#define TIER_GOOD 5e-10   /* ... when its text went through the best tier's compiler */
-#define TIER_CALL 1e-6
-#define TIER_SHARED 5e-5  /* seconds from which on it is shared among threads */
-#define TIER_LONG 0.4     /* seconds from which on any compiler is faster */
 #define TIER_EVER 1e30    /* to wait until the compiler ends, or is ended (JOT_CC_SECONDS) */
-#define TIER_START 0.06   /* a compiler's least time ... */
-#define TIER_BYTE 3e-6    /* ... and what a byte of text costs it, by two's half */
 
 static double
 tier_seconds(const jot_Ctx *ctx, const PlanStep *step, bool good)

@@ -14,12 +14,9 @@
  *   memory
  * Read before: target/choice.h, plan/text.c. After: plan/tier/tune.c, which remembers. */
 #include "plan/tier/trial.h"
+#include "target/thresholds.h"
 
 enum { TRIAL_ROUND = 4, TRIAL_TURNS = 7, TRIAL_PRINTS = 12, TRIAL_ALIGN = 64 };
-#define TRIAL_SESSION 1e-3  /* seconds that are timed at a time */
-#define TRIAL_LONG 0.1      /* seconds of a launch from which on two turns have to do */
-#define TRIAL_GAIN 0.97     /* what is not faster by this stays the model's */
-#define TRIAL_HOPELESS 4    /* times the best: timed once, and priced no more than that */
 
 /* The kernel scheduled along the script and printed; choices: the path that it took, with all else
  * that was there. dump: as the configuration says. */
