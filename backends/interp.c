@@ -122,7 +122,6 @@ static int64_t
 interp_map(Interp *in, const InterpNode *self, const int64_t *ext, const int64_t *at, int64_t *to)
 {
     const Node *node = self->node;
-    const InterpIndex *ix = in->index.v + self->map;
     InterpLoad load;
     int64_t lin = 0;
     uint32_t t;
@@ -133,7 +132,8 @@ interp_map(Interp *in, const InterpNode *self, const int64_t *ext, const int64_t
     for (d = 0; d < node->ncond; d++)
         if (!jot_ix_eval(&in->ctx->ix, node->cond[d], at, interp_load, &load))
             return -1;
-    for (d = 0; d < node->nindex; d++, ix++) {
+    for (d = 0; d < node->nindex; d++) {
+        const InterpIndex *ix = &in->index.v[self->map + (uint32_t)d];
         uint64_t v = (uint64_t)ix->c; /* it wraps where an index after it is outside */
 
         if (ix->linear)

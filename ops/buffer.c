@@ -101,10 +101,18 @@ buffer_free(jot_Ctx *ctx, Buffer *buf)
     jot_mem_free(&ctx->mem, buf, sizeof *buf);
 }
 
+static void
+forget_packed(jot_Ctx *ctx, Buffer *buf)
+{
+    if (buf->packed_only)
+        jot_mem_free(&ctx->mem, buf->packed_only, buf->packed_only->nbytes);
+    buf->packed_only = NULL;
+}
+
 JOT_FN void
 jot_buffer_changed(jot_Ctx *ctx, Buffer *buf)
 {
-    jot_buffer_forget_packed(ctx, buf);
+    forget_packed(ctx, buf);
     while (buf->copies) {
         Buffer *copy = buf->copies;
 
@@ -208,14 +216,6 @@ packed_only_gather(const struct PackedOnly *a, unsigned char *to)
     }
 }
 
-JOT_FN void
-jot_buffer_forget_packed(jot_Ctx *ctx, Buffer *buf)
-{
-    if (buf->packed_only)
-        jot_mem_free(&ctx->mem, buf->packed_only, buf->packed_only->nbytes);
-    buf->packed_only = NULL;
-}
-
 JOT_FN bool
 jot_buffer_back(jot_Ctx *ctx, Buffer *buf)
 {
@@ -224,7 +224,7 @@ jot_buffer_back(jot_Ctx *ctx, Buffer *buf)
     if (!jot_buffer_host(ctx, buf))
         return false;
     packed_only_gather(buf->packed_only, buf->p);
-    jot_buffer_forget_packed(ctx, buf);
+    forget_packed(ctx, buf);
     buf->lent = true; /* it was wanted once */
     return true;
 }

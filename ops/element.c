@@ -55,7 +55,7 @@ jot_maps_expand(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext)
     for (k = 0; k < n->rank; k++)
         index[k] = n->ext[k] == ext[k + d] ? jot_ix_axis(&ctx->ix, k + d)
                                            : jot_ix_const(&ctx->ix, 0);
-    return jot_maps_simple(ctx, x, rank, ext, index);
+    return jot_reindex_simple(ctx, x, rank, ext, index);
 }
 
 static bool

@@ -221,7 +221,7 @@ join_one_hot(jot_Var index, int64_t classes, jot_DType dtype)
     ext[k] = classes;
     if (!jot_shape_ok(ctx, "one_hot", JOT_I64, n->rank + 1, ext, &nelem))
         return JOT_POISON(ctx);
-    wide = jot_maps_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), k + 1, ext, map);
+    wide = jot_reindex_simple(ctx, jot_maps_cast(ctx, id, JOT_I64), k + 1, ext, map);
     id = jot_ew_of(ctx, EW_EQ, wide, jot_iota_node(ctx, JOT_I64, k + 1, ext, k), 0);
     return jot_maps_done(ctx, jot_maps_cast(ctx, id, dtype), mark);
 }

@@ -313,7 +313,6 @@ JOT_FN void jot_buffer_copy_keep(Buffer *buf, Buffer *copy);
 JOT_FN int64_t *jot_buffer_packed_only(jot_Ctx *ctx, Buffer *buf, Buffer *copy, int rank,
                                 const int64_t *ext, size_t element);
 JOT_FN bool jot_buffer_back(jot_Ctx *ctx, Buffer *buf);
-JOT_FN void jot_buffer_forget_packed(jot_Ctx *ctx, Buffer *buf);
 JOT_FN void jot_buffer_changed(jot_Ctx *ctx, Buffer *buf); /* new elements follow: drop copies */
 /* Nodes of user code hold a reference of their CodeSpec (ops/user/release.c). */
 JOT_FN void jot_code_ref(struct CodeSpec *code);

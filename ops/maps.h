@@ -55,7 +55,7 @@ JOT_FN NodeId jot_maps_expand(jot_Ctx *ctx, NodeId x, int rank, const int64_t *e
 /* x as truth values: x != 0; itself when it is bool. */
 JOT_FN NodeId jot_maps_truth(jot_Ctx *ctx, NodeId x);
 /* out[i] = x[index(i)], 0 outside: jot_reindex_node for what needs no more. */
-JOT_FN NodeId jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext,
+JOT_FN NodeId jot_reindex_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext,
                               const Ix *index);
 /* x in the dtype that reduction *op computes in, and in *op the operator that stands for it there
  * (max of bool is any). 0 after an error. */

@@ -199,7 +199,7 @@ rdims_spread(jot_Ctx *ctx, int op, NodeId x, int dim)
 
     for (k = 0; k < n->rank; k++)
         index[k] = k == dim ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
-    return jot_maps_simple(ctx, r, n->rank, n->ext, index);
+    return jot_reindex_simple(ctx, r, n->rank, n->ext, index);
 }
 
 /* count - 1 - the position along dim, in the shape of n. */
@@ -210,7 +210,7 @@ rdims_back(jot_Ctx *ctx, const Node *n, int dim, int64_t count)
     Ix index = jot_ix_sub(&ctx->ix, jot_ix_const(&ctx->ix, count - 1),
                           jot_ix_axis(&ctx->ix, dim));
 
-    return iota ? jot_maps_simple(ctx, iota, n->rank, n->ext, &index) : 0;
+    return iota ? jot_reindex_simple(ctx, iota, n->rank, n->ext, &index) : 0;
 }
 
 /* Places count from the end, from 1 on, so that 0 is no place and the largest is the first.

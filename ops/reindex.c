@@ -472,7 +472,7 @@ jot_reindex_node(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix 
 }
 
 JOT_FN NodeId
-jot_maps_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index)
+jot_reindex_simple(jot_Ctx *ctx, NodeId x, int rank, const int64_t *ext, const Ix *index)
 {
     jot_Scalar zero = {0};
 

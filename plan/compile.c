@@ -11,7 +11,7 @@
  * 25 ms or 10 KB, each time. A kernel's size counts what it needs of the prelude, which is expanded
  * into it.
  *
- * Read before: plan/parts.h, plan/kernel.c. After: plan/tier/tier.c. */
+ * Read before: plan/parts.h. After: plan/step.c, plan/tier/tier.c. */
 #include "plan/parts.h"
 #include "target/thresholds.h"
 

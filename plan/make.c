@@ -112,7 +112,7 @@ make_steps(Make *m)
                || jot_fail_memory(m->ctx, "plan"));
     uint32_t g;
 
-    if (ok && !jot_plan_tunes(m))
+    if (ok && jot_kept_may(m) && !jot_plan_tunes(m))
         jot_kept_open(m);
     for (g = 1; ok && g <= m->fusion->ngroups; g++)
         ok = jot_plan_step(m, g);

@@ -311,8 +311,7 @@ typedef struct {
     const Winograd *tiles; /* it reads U in place of taps; NULL: it does not */
 } PlanBuilt;
 
-/* plan/kernel.c: the steps of a plan, with their text. */
-/* A mark, never called: the function of what a device launches, of branches and of loops. */
+/* plan/step.c: a mark, never called: the function of what a device launches, of branches and of loops. */
 JOT_FN KernelFn jot_plan_no_fn;
 typedef struct { PlanModule *module; Text text; } PlanUnit;
 typedef struct { uint64_t hash; uint32_t unit; } PlanUnitName;
@@ -360,19 +359,12 @@ JOT_FN PlanBuilt *jot_plan_built(Make *m, uint32_t group, Kernel *k);
  * its residue classes, where the caller has that; or NULL. */
 JOT_FN const Products *jot_plan_products(PlanBuilt *b, const Kernel *classes);
 JOT_FN void jot_plan_built_drop(Make *m, uint32_t group);
-/* plan/text.c: the text of a group's kernel, under a placeholder of a name. args: what it is called
- * with; cost: what it does. False: failed, as jot_plan_refused says. */
-JOT_FN bool jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what,
-                          const BuildArgs **args, Text *out, EmitInfo *info, KernelCost *cost);
-/* ... of a kernel that is built and laid out. plain: by rule, whatever the configuration says of
- * schedules; sched NULL: by rule. False: *why says why. */
-JOT_FN bool jot_plan_print(Make *m, Kernel *k, PlanTier tier, const SchedOwn *sched, bool plain,
-                           Text *out, EmitInfo *info, Text *why);
-/* ... without a look at what was measured. dump: as the configuration says;
- * schedule: its lines, too, unless NULL. */
+/* plan/text.c: the text of a kernel that is built and laid out, under a placeholder of a name,
+ * without a look at what was measured. plain: by rule, whatever the configuration says of schedules;
+ * own NULL: by rule. False: *why says why. dump: as the configuration says; schedule: its lines,
+ * too, unless NULL. */
 JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool plain,
                                bool dump, Text *out, EmitInfo *info, Text *why, Text *schedule);
-JOT_FN bool jot_plan_refused(Make *m, Text *why, const char *what);
 /* Lanes of kernels that gain by the machine's. */
 JOT_FN int jot_plan_lanes(const Make *m, int dtype);
 JOT_FN bool jot_plan_fast(const Make *m); /* precision "fast" is asked for */
@@ -479,6 +471,7 @@ JOT_FN bool jot_plan_known_step(Make *m, const PlanKnown *known, PlanStep *step,
 
 /* plan/tier/kept.c: texts of kernels that are kept on disk by the keys of their groups. */
 /* Of the plan that is made: m->plan->kept, NULL where nothing is kept. */
+JOT_FN bool jot_kept_may(const Make *m); /* its texts can be kept, unless they are tuned */
 JOT_FN void jot_kept_open(Make *m);
 /* The step with this whole key, called with m->args, if it is kept and its function is on disk,
  * too. */

@@ -18,8 +18,8 @@
  * some 30 bytes a line, where a thread of the library's own has 256 KB. */
 enum { TEXT_LINES = 2048 };
 
-JOT_FN bool
-jot_plan_refused(Make *m, Text *why, const char *what)
+static bool
+text_refused(Make *m, Text *why, const char *what)
 {
     if (!m->ctx->status && !m->ctx->mem.failed)
         jot_fail(m->ctx, JOT_EUSE, "plan: kernel \"%s\": %s", what,
@@ -85,9 +85,9 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
 
 /* Schedule and print: as was measured, if it was. `plain`: the schedule by rule, whatever the
  * configuration says. */
-JOT_FN bool
-jot_plan_print(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool plain, Text *out,
-               EmitInfo *info, Text *why)
+static bool
+text_print(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool plain, Text *out,
+           EmitInfo *info, Text *why)
 {
     if (tier == TIER_BEST && !own && plain && !out->n && jot_plan_tunes(m)
         && jot_plan_tune(m, k, out, info))
@@ -133,7 +133,7 @@ kernel_print_tiles(Make *m, Kernel *k, const PlanBuilt *built, PlanTier tier, Te
     }
     ok = jot_winograd_kernel(k, &w, &tiled)
       && (!w.epilogue || jot_winograd_epilogue(k, t, &w, &sums, &tiled))
-      && jot_plan_print(m, &tiled, tier, &sched, true, out, info, why);
+      && text_print(m, &tiled, tier, &sched, true, out, info, why);
     jot_kernel_close(&tiled);
     return ok;
 }
@@ -161,13 +161,13 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
     if (!m->dialect->device && !m->plan->dialect)
         jot_kernel_views(k);
     return jot_passes(k, PASS_LAID_OUT, &m->ctx->target, 0)
-        && jot_plan_print(m, k, tier, NULL, plain, out, info, why);
+        && text_print(m, k, tier, NULL, plain, out, info, why);
 }
 
 /* A random schedule too long to print, or to run, gives way to the plain one. */
-JOT_FN bool
-jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
-              Text *out, EmitInfo *info, KernelCost *cost)
+static bool
+text_group(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
+           Text *out, EmitInfo *info, KernelCost *cost)
 {
     Text why = {&m->ctx->mem, NULL, 0, 0};
     bool plain = tier == TIER_QUICK || !jot_plan_random(m), ok, again;
@@ -194,7 +194,7 @@ jot_plan_text(Make *m, uint32_t group, PlanTier tier, const char *what, const Bu
         plain = true;
     } while (again);
     if (!ok)
-        jot_plan_refused(m, &why, what);
+        text_refused(m, &why, what);
     jot_text_free(&why);
     return ok;
 }
@@ -239,10 +239,10 @@ kernel_tier(KernelStep *s, PlanTier tier)
     int i;
 
     if (s->own)
-        ok = jot_plan_print(m, s->own, tier, s->sched, true, &text, &info, &why)
-          || jot_plan_refused(m, &why, s->what);
+        ok = text_print(m, s->own, tier, s->sched, true, &text, &info, &why)
+          || text_refused(m, &why, s->what);
     else
-        ok = jot_plan_text(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
+        ok = text_group(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
     if (ok)
         jot_plan_step_launch(m, launch, &text, s->what, false, tier, &info);
     if (launch->kernel && tier == TIER_BEST)

@@ -1,6 +1,6 @@
 /* tests/test_concat.c - parts of a concatenation are computed where they belong in its result
- * (plan/layout/concat.c): values against the interpreter, no step that joins them, memory; when it may not
- * be; every refusal of memory. The same of what a reshape reads.
+ * (plan/layout/concat.c): values against the interpreter, no step that joins them, memory; when it
+ * may not be; every refusal of memory. The same of what a reshape reads.
  *
  * Guards: plan/layout/concat.c, plan/layout/layout.c, plan/make.c. */
 #include "core.h"

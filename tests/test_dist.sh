@@ -46,6 +46,7 @@ if ! $ub "$dir/none.c" -o "$dir/none" 2>/dev/null || ! "$dir/none"; then
 elif $ub -c "$dir/jot.c" -o "$dir/jot_ub.o" && $ub "$dir/program.c" "$dir/jot_ub.o" -o "$dir/program_ub" $libs \
     && $ub "$dir/scalar.c" "$dir/jot_ub.o" -o "$dir/scalar_ub" $libs \
     && "$dir/program_ub" >"$dir/out_ub" 2>&1 && "$dir/scalar_ub" >"$dir/out_ub" 2>&1 \
+    && JOT_BACKEND=interp "$dir/scalar_ub" >"$dir/out_ub" 2>&1 \
     && JOT_LAYOUT=random:3 "$dir/scalar_ub" >"$dir/out_ub" 2>&1; then
     passed=$((passed + 1))
 else

@@ -2,7 +2,7 @@
  * host and comes back, to the same bits; drawn programs on drawn budgets; refused memory of the
  * host meanwhile. Skipped where there is no device.
  *
- *     test_swap [cuda [few]]     few: a third of the memory, half of the programs, each 27th refusal
+ *     test_swap [cuda [few]]     few: a third of the memory, half of the programs, a 15th of refusals
  *
  * Guards: backends/cuda/cuda.c, plan/device/device.c, plan/device/swap.c. */
 #include "plan/parts.h"
@@ -228,7 +228,7 @@ test_swap_refused(void)
     jot_Ctx *c;
     jot_Var w, v;
     int64_t n;
-    int i, k;
+    int i, k, tried = 0;
 
     for (i = 0; i < N; i++)
         first[i] = (float)(i % 13) * 0.25f;
@@ -240,7 +240,7 @@ test_swap_refused(void)
         chain_steps(c, w, v, 1);
     }
     jot_close(c);
-    for (n = 0; n < 4000; n += few ? 27 : 1) {
+    for (n = 0; n < 4000; n += few ? 15 : 1) {
         c = open_counted(4 * N * sizeof(float) + 1024);
         w = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
         v = jot_param(c, JOT_F32, JOT_SHAPE(N), first);
@@ -248,6 +248,7 @@ test_swap_refused(void)
         grants = n;
         refusals = 0;
         (void)chain_steps(c, w, v, STEPS);
+        tried += refusals > 0;
         grants = -1;
         if (jot_error(c))
             CHECK(jot_error(c) == JOT_EMEM, "refused %d: %s", (int)n, jot_message(c));
@@ -266,7 +267,7 @@ test_swap_refused(void)
         if (!refusals)
             break;
     }
-    CHECK(n > 20 && n < 4000, "%d requests", (int)n);
+    CHECK(tried >= 6 && n < 4000, "%d requests, %d of them refused", (int)n, tried);
 }
 
 int

@@ -13,7 +13,11 @@ objects=$(for c in *.c $(find $rooms -name '*.c' | sort); do
 done)
 [ -n "$objects" ] || { echo "circles: no objects in $build"; exit 1; }
 # shellcheck disable=SC2086
-nm -A -P -g $objects | awk -v at="$build/" -v most=$most '
+{ nm -A -P -g $objects || echo failed; } | awk -v at="$build/" -v most=$most '
+$1 == "failed" {
+    failed = 1
+    next
+}
 {
     file = substr($1, length(at) + 1)
     sub(/\.o:$/, "", file)
@@ -40,6 +44,10 @@ function reach(v, to, set,    stack, top, w, i, parts) {
     }
 }
 END {
+    if (failed || !files) {
+        print "circles: the objects cannot be read"
+        exit 1
+    }
     for (i = 1; i <= uses; i++) {
         split(needs[i], use)
         if (!(use[2] in home) || home[use[2]] == use[1])

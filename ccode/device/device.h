@@ -18,7 +18,7 @@ JOT_FN MatrixUnit jot_matrix_unit(jot_Scalar c);
 JOT_FN void jot_print_matrix(Printer *p, const Inst *in); /* emit_matrix.c */
 JOT_FN void jot_print_copy(Printer *p, const Inst *in);
 JOT_FN void jot_print_barrier(Printer *p, const Inst *in);
-/* BARRIER_..; left: of what is waited for the last so many are not. */
+/* team.c: BARRIER_..; left: of what is waited for the last so many are not. */
 JOT_FN void jot_walk_barrier_of(Walk *w, uint32_t what, int64_t left);
 JOT_FN void jot_walk_products(Walk *w, uint32_t product); /* wait for it, to read its sums */
 JOT_FN bool jot_matrix_helper(const char *name, size_t n, Text *out); /* false: no such function */

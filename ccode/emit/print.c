@@ -313,8 +313,8 @@ any_find(Printer *p, int dtype, jot_Scalar value)
     return -1;
 }
 
-JOT_FN bool
-jot_print_any(Printer *p, int dtype, jot_Scalar value)
+static bool
+print_any(Printer *p, int dtype, jot_Scalar value)
 {
     bool small = dtype >= JOT_F16 ? value.f == 0 || value.f == 1 || value.f == -1
                                   : value.i >= -1 && value.i <= 1;
@@ -387,14 +387,14 @@ jot_print_number(Printer *p, int64_t x)
 {
     jot_Scalar value;
     value.i = x;
-    if (!jot_print_any(p, JOT_I64, value))
+    if (!print_any(p, JOT_I64, value))
         print_int(p, x, false);
 }
 
 JOT_FN void
 jot_print_const(Printer *p, const Inst *in)
 {
-    if (in->dtype >= JOT_F16 && jot_print_any(p, in->dtype, in->c))
+    if (in->dtype >= JOT_F16 && print_any(p, in->dtype, in->c))
         return;
     if (in->dtype >= JOT_F16)
         print_float(p, in->c.f, in->dtype);

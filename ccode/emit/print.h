@@ -98,8 +98,6 @@ JOT_FN int jot_print_ew_level(const Printer *p, const Inst *in);
 JOT_FN int jot_print_template_level(const char *text);
 JOT_FN void jot_print_fma(Printer *p, const Inst *in);
 JOT_FN void jot_print_const(Printer *p, const Inst *in); /* its literal, or an argument */
-/* a number as an argument's name; false: it is to be text */
-JOT_FN bool jot_print_any(Printer *p, int dtype, jot_Scalar value);
 JOT_FN void jot_print_any_open(Printer *p);
 JOT_FN void jot_print_any_declare(Printer *p);
 JOT_FN void jot_print_number(Printer *p, int64_t x); /* of an index expression or a loop */

@@ -42,7 +42,7 @@ batch_swap(jot_Ctx *ctx, NodeId id)
         ext[to] = n->ext[k];
         index[k] = jot_ix_axis(&ctx->ix, to);
     }
-    return jot_maps_simple(ctx, id, n->rank, ext, index);
+    return jot_reindex_simple(ctx, id, n->rank, ext, index);
 }
 
 /* ---- bodies --------------------------------------------------------------------------------- */

@@ -235,7 +235,7 @@ body_parts(Body *b)
         if (n->kind != NODE_CUSTOM || !n->code->part || !(b->state[at] & BODY_STANDS))
             continue;
         again.n = 0;
-        ok = jot_checkpoint_inside(ctx, b->order.v[at], &again);
+        ok = jot_part_inside(ctx, b->order.v[at], &again);
         jot_graph_number(ctx, &b->order);
         for (i = 0; i < again.n; i++)
             if (jot_node(ctx, again.v[i])->kind != NODE_RANDOM)

@@ -98,7 +98,6 @@ JOT_FN bool jot_flow_capture(FlowMake *m);
 
 /* ---- ops/user/release.c --------------------------------------------------------------------- */
 
-JOT_FN void jot_flow_free(jot_Ctx *ctx, Flow *flow, int inputs); /* what it holds on to */
 JOT_FN void jot_flow_form_free(jot_Ctx *ctx, FlowForm *form);
 
 /* ---- ops/flow/make.c ------------------------------------------------------------------------ */

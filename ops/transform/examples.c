@@ -41,7 +41,7 @@ vmap_spread(Vmap *v, NodeId id)
         return jot_iota_node(ctx, (jot_DType)n->dtype, n->rank + 1, ext, n->op + 1);
     for (k = 0; k < n->rank; k++)
         index[k] = jot_ix_axis(&ctx->ix, k + 1);
-    return jot_maps_simple(ctx, id, n->rank + 1, ext, index);
+    return jot_reindex_simple(ctx, id, n->rank + 1, ext, index);
 }
 
 
@@ -149,7 +149,7 @@ vmap_rows(Vmap *v, NodeId id)
         rest = jot_ix_div(&ctx->ix, rest, extent, &space);
     }
     index[0] = jot_ix_axis(&ctx->ix, 0);
-    return jot_maps_simple(ctx, id, 2, ext, index);
+    return jot_reindex_simple(ctx, id, 2, ext, index);
 }
 
 /* Its pieces side by side, each in its place of rows that are 0 elsewhere. */
@@ -203,7 +203,7 @@ vmap_over(Vmap *v, NodeId id, const CodeSpec *f, const CodeArg *a)
     index[0] = jot_ix_axis(&v->ctx->ix, 0);
     for (k = 0; k < a->rank; k++)
         index[1 + k] = jot_ix_axis(&v->ctx->ix, 1 + f->lead + k);
-    return jot_maps_simple(v->ctx, id, rank, ext, index);
+    return jot_reindex_simple(v->ctx, id, rank, ext, index);
 }
 
 /* A kernel of the user's for each example; of examples already, it is given all that some have of

@@ -120,7 +120,7 @@ jot_part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x)
 }
 
 JOT_FN bool
-jot_checkpoint_inside(jot_Ctx *ctx, NodeId custom, NodeList *out)
+jot_part_inside(jot_Ctx *ctx, NodeId custom, NodeList *out)
 {
     const Node *n = jot_node(ctx, custom);
     const NodeId *y = n->input + n->code->inputs;

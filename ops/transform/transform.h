@@ -49,7 +49,7 @@ JOT_FN bool jot_part_open(PartAgain *p, jot_Ctx *ctx, int ny, const NodeId *y);
 JOT_FN void jot_part_close(PartAgain *p);
 JOT_FN void jot_part_mark(PartAgain *p, int ny, const NodeId *y, int nx, const NodeId *x);
 /* Behind what `out` has, the nodes that a CUSTOM node of its computes again, inputs first. */
-JOT_FN bool jot_checkpoint_inside(jot_Ctx *ctx, NodeId custom, NodeList *out);
+JOT_FN bool jot_part_inside(jot_Ctx *ctx, NodeId custom, NodeList *out);
 
 /* ---- many examples ------------------------------------------------------------------------ */
 

@@ -122,7 +122,7 @@ vmap_move(jot_Ctx *ctx, NodeId id, int from, int to)
         index[k == to ? from : old] = jot_ix_axis(&ctx->ix, k);
         old += k != to;
     }
-    return from == to ? id : jot_maps_simple(ctx, id, n->rank, ext, index);
+    return from == to ? id : jot_reindex_simple(ctx, id, n->rank, ext, index);
 }
 
 static int64_t

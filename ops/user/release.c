@@ -27,8 +27,8 @@ jot_flow_form_free(jot_Ctx *ctx, FlowForm *form)
     jot_mem_free(&ctx->mem, form, sizeof *form);
 }
 
-JOT_FN void
-jot_flow_free(jot_Ctx *ctx, Flow *f, int inputs)
+static void
+flow_free(jot_Ctx *ctx, Flow *f, int inputs)
 {
     int b, k;
 
@@ -60,7 +60,7 @@ jot_code_unref(jot_Ctx *ctx, CodeSpec *code)
         Arena arena = code->arena; /* the record lies in it */
 
         if (code->flow)
-            jot_flow_free(ctx, code->flow, code->inputs);
+            flow_free(ctx, code->flow, code->inputs);
         code = code->base;
         jot_arena_free(&arena);
     }

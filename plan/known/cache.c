@@ -46,8 +46,8 @@ jot_plan_find(jot_Ctx *ctx, const Selection *s, uint64_t hash)
     return NULL;
 }
 
-JOT_FN void
-jot_flow_drop(jot_Ctx *ctx, PlanFlow *flow)
+static void
+flow_drop(jot_Ctx *ctx, PlanFlow *flow)
 {
     int b;
 
@@ -75,7 +75,7 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
         jot_plan_kernel_unref(ctx, plan->steps.v[i].quick.kernel);
     }
     for (i = 0; i < plan->flows.n; i++)
-        jot_flow_drop(ctx, &plan->flows.v[i]);
+        flow_drop(ctx, &plan->flows.v[i]);
     jot_vec_free(&ctx->mem, plan->flows);
     for (i = 0; i < plan->codes.n; i++)
         jot_code_unref(ctx, plan->codes.v[i].spec);

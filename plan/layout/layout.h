@@ -1,13 +1,13 @@
 /* plan/layout/layout.h - where the elements of a plan's variables lie, chosen over all of it.
  *
- *     plan/layout/uses.c     every group is built, once: which variable it reads and writes, where
- *     plan/layout/layout.c   an order of dimensions for each temporary, and halos
- *     plan/layout/price.c    what groups cost under given orders
- *     plan/layout/copy.c     which variables are copied
- *     plan/layout/concat.c   which variables are parts of others
- *     plan/layout/winograd.c which convolutions go by tiles: their images and weights
- *     plan/layout/packed_only.c  which weights are kept in their layout alone
- *     plan/layout/pack.c     the kernels that write copies and halos
+ *     plan/layout/uses.c          every group is built, once: what it reads and writes, where
+ *     plan/layout/layout.c        an order of dimensions for each temporary, and halos
+ *     plan/layout/price.c         what groups cost under given orders
+ *     plan/layout/copy.c          which variables are copied
+ *     plan/layout/concat.c        which variables are parts of others
+ *     plan/layout/winograd.c      which convolutions go by tiles: their images and weights
+ *     plan/layout/packed_only.c   which weights are kept in their layout alone
+ *     plan/layout/pack.c          the kernels that write copies and halos
  *
  * Read before: plan/parts.h, ccode/ir/ir.h. After: plan/layout/uses.c. */
 #ifndef JOT_PLAN_LAYOUT_H

@@ -146,6 +146,14 @@ kept_places(Make *m, struct PlanKept *kept, size_t at)
     }
 }
 
+JOT_FN bool
+jot_kept_may(const Make *m)
+{
+    const Backend *backend = m->ctx->backend;
+
+    return backend->kept && backend->recall && !m->ctx->target.late && jot_plan_known_fits(m);
+}
+
 JOT_FN void
 jot_kept_open(Make *m)
 {
@@ -154,8 +162,7 @@ jot_kept_open(Make *m)
     struct PlanKept *kept;
     size_t at = 0;
 
-    if (!backend->kept || !backend->recall || m->ctx->target.late || !jot_plan_known_fits(m)
-        || !(kept = jot_mem_new(mem, 1, sizeof *kept)))
+    if (!(kept = jot_mem_new(mem, 1, sizeof *kept)))
         return;
     kept->key.mem = kept->plan.mem = kept->file.mem = kept->heads.mem = mem;
     m->plan->kept = kept;
