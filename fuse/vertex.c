@@ -383,8 +383,9 @@ link_space(Fuser *f, uint32_t v)
     FuseVert *vert = &f->verts.v[v];
     const Node *n = f->node[vert->pos];
     uint32_t space;
+    int dim[JOT_MAX_RANK];
 
-    if (n->kind == NODE_REDUCE)
+    if (n->kind == NODE_REDUCE || (!vert->map && jot_fuse_is_merged(f, vert->pos, dim)))
         n = f->node[f->in[f->in0[vert->pos]]];
     if (vert->map) {
         FuseMap m = f->maps.v[vert->map];

@@ -6,6 +6,7 @@
  * Guards: ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c, ccode/rewrite/residue.c.
  * */
 #include "ccode/rewrite/line_buffer.h"
+#include "nn.h"
 #include "tests/hooks.h"
 #include "tests/ir_run.h"
 #include "tests/rates.h"
@@ -226,6 +227,30 @@ test_found(const char *backend)
     }
 }
 
+/* An image of twice or three times the side: its rows are divided for a product, which it is not;
+ * their classes stand in one loop, so that whole vectors are stored. */
+static void
+test_resized(const char *backend)
+{
+    static char log[LOG];
+
+    for (int by = 2; by <= 3; by++) {
+        jot_Resize resize = {JOT_LINEAR, {20 * by, 64 * by}, {0}, false};
+        jot_Ctx *c = open_on(backend, "reward", NULL, log);
+        jot_Ctx *other = open_on("interp", "reward", NULL, NULL);
+        jot_Var y = jot_resize(drawn(c, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), &resize);
+        jot_Var z = jot_resize(drawn(other, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), &resize);
+        const float *got = jot_data(y), *want = jot_data(z);
+
+        CHECK(strstr(log, " i3:1l i3r:1u | i") != NULL, "by %d:\n%s", by, log);
+        CHECK(got && want, "by %d: %s, %s", by, jot_message(c), jot_message(other));
+        for (int64_t i = 0; got && want && i < jot_nelem(y); i++)
+            CHECK(fabsf(got[i] - want[i]) <= 1e-5f, "by %d: %g, %g asked", by, got[i], want[i]);
+        jot_close(c);
+        jot_close(other);
+    }
+}
+
 /* One loop over all of an array; what stands still along some of it keeps that apart, but at
  * constants. */
 static void
@@ -359,6 +384,7 @@ main(void)
         test_values(backends[i], i == 0 ? 4 : 1);
         if (i == 0) {
             test_found(backends[i]);
+            test_resized(backends[i]);
             test_merged(backends[i]);
             test_room();
         }
