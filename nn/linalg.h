@@ -97,34 +97,35 @@
             } \
     }
 
-/* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n). Blocks
- * of 16 rows: each row of t times what was solved before the block, then within it, where one waits
- * for the other; turned: what is solved times row i, from the others. */
+/* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n): row
+ * i of t times what is solved, or what is solved times row i. */
 #define LINALG_FEW(GLOBAL, ELEM) \
     for (jot_i64 at = lo; at < hi; at++) { \
         const jot_i64 n = a_1; \
         const jot_i64 m = b_1; \
-        const jot_i64 up = (lower != 0) != (turned != 0); \
         GLOBAL ELEM *to = x + at * m * n; \
         jot_simd for (jot_i64 i = 0; i < m * n; i++) \
             to[i] = b[at * m * n + i]; \
-        for (jot_i64 done = 0; done < n; done += 16) { \
-            const jot_i64 rows = n - done < 16 ? n - done : 16; \
-            const jot_i64 first = up ? 0 : n - done; \
-            const jot_i64 whole = turned != 0 ? 0 : done / 64 * 64; \
-            for (jot_i64 j = 0; j < rows * m && turned == 0; j++) { \
-                const jot_i64 i = up ? done + j / m : n - 1 - done - j / m; \
-                GLOBAL const ELEM *row = a + (at * n + i) * n + first; \
-                GLOBAL ELEM *y = to + j % m * n; \
+        for (jot_i64 step = 0; step < n; step++) { \
+            const jot_i64 i = (lower != 0) != (turned != 0) ? step : n - 1 - step; \
+            const jot_i64 first = lower != 0 ? 0 : i + 1; \
+            const jot_i64 many = lower != 0 ? i : n - 1 - i; \
+            const jot_i64 whole = turned != 0 ? 0 : many / 64 * 64; \
+            const jot_i64 most = turned != 0 ? 0 : many / 16 * 16; \
+            GLOBAL const ELEM *row = a + (at * n + i) * n; \
+            for (jot_i64 r = 0; r < m; r++) { \
+                GLOBAL ELEM *y = to + r * n; \
                 ELEM sum[64]; \
                 jot_simd for (jot_i64 l = 0; l < 64; l++) \
                     sum[l] = 0; \
-                for (jot_i64 k = 0; k < whole; k += 64) \
+                for (jot_i64 k = first; k < first + whole; k += 64) \
                     jot_simd for (jot_i64 l = 0; l < 64; l++) \
-                        sum[l] += row[k + l] * y[first + k + l]; \
-                for (jot_i64 k = whole; k < done; k += 16) \
+                        sum[l] += row[k + l] * y[k + l]; \
+                for (jot_i64 k = first + whole; k < first + most; k += 16) \
                     jot_simd for (jot_i64 l = 0; l < 16; l++) \
-                        sum[l] += row[k + l] * y[first + k + l]; \
+                        sum[l] += row[k + l] * y[k + l]; \
+                for (jot_i64 l = 0; turned == 0 && l < many - most; l++) \
+                    sum[l] += row[first + most + l] * y[first + most + l]; \
                 jot_simd for (jot_i64 l = 0; l < 32; l++) \
                     sum[l] += sum[l + 32]; \
                 jot_simd for (jot_i64 l = 0; l < 16; l++) \
@@ -134,21 +135,10 @@
                 jot_simd for (jot_i64 l = 0; l < 4; l++) \
                     sum[l] += sum[l + 4]; \
                 y[i] -= sum[0] + sum[1] + (sum[2] + sum[3]); \
-            } \
-            for (jot_i64 j = 0; j < rows * m; j++) { \
-                const jot_i64 step = done + j / m; \
-                const jot_i64 i = up ? step : n - 1 - step; \
-                GLOBAL const ELEM *row = a + (at * n + i) * n; \
-                GLOBAL ELEM *y = to + j % m * n; \
-                ELEM s = y[i]; \
-                for (jot_i64 k = done; k < step && turned == 0; k++) \
-                    s -= up ? row[k] * y[k] : row[n - 1 - k] * y[n - 1 - k]; \
-                const ELEM f = unit != 0 ? s : s / row[i]; \
-                y[i] = f; \
-                const jot_i64 from = lower != 0 ? 0 : i + 1; \
-                const jot_i64 end = lower != 0 ? i : n; \
+                y[i] = unit != 0 ? y[i] : y[i] / row[i]; \
+                const ELEM f = y[i]; \
                 if (turned != 0) \
-                    jot_simd for (jot_i64 k = from; k < end; k++) \
+                    jot_simd for (jot_i64 k = first; k < first + many; k++) \
                         y[k] -= f * row[k]; \
             } \
         } \
