@@ -79,10 +79,8 @@ jot_fuse_is_broadcast(const Fuser *f, uint32_t pos)
 JOT_FN bool
 jot_fuse_is_merged(const Fuser *f, uint32_t pos, int *dim)
 {
-    const Node *n = f->node[pos];
-
-    return n->kind == NODE_REINDEX && !(f->bits[pos] & FN_LEAF)
-        && jot_maps_merged(&f->ctx->ix, n, f->node[f->in[f->in0[pos]]], dim);
+    return f->merged[pos] && jot_maps_merged(&f->ctx->ix, f->node[pos],
+                                             f->node[f->in[f->in0[pos]]], dim);
 }
 
 /* Axes that a factor of a product depends on, if it is a reindex, or one that is converted. */

@@ -77,6 +77,7 @@ typedef struct {
     uint32_t *real, *in0, *in; /* inputs of i: in[in0[i] .. in0[i + 1]), no ALIAS */
     uint16_t *bits;
     uint8_t *cut;         /* by position: FN_BARRIER because a piece of a sum ends there */
+    uint8_t *merged;      /* by position: as Fusion.merged */
     uint8_t *later;       /* by position: FN_KEEP in the next run, for which placing asks */
     /* broadcasts and spaces */
     Vec(FuseMap) maps;

@@ -202,7 +202,7 @@ jot_build_space(Build *b, NodeId id, Ix *index)
     int d, dim[JOT_MAX_RANK];
     Ix at[JOT_MAX_RANK];
 
-    merged = jot_maps_merged(&b->ctx->ix, node, x, dim);
+    merged = b->graph->fusion->merged[node->at] && jot_maps_merged(&b->ctx->ix, node, x, dim);
     node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : merged ? x : node;
     for (d = 0; d < node->rank; d++)
         at[d] = !axis                     ? b->axis[d]
