@@ -207,6 +207,8 @@ jot_build_space(Build *b, NodeId id, Ix *index)
     for (d = 0; d < node->rank; d++)
         at[d] = !axis                     ? b->axis[d]
               : axis[d] == FUSE_NO_AXIS ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
+    for (d = 0; merged && d < jot_node(b->ctx, id)->rank; d++)
+        index[d] = jot_ix_const(&b->ctx->ix, 0); /* where x has no dimension, of one element */
     for (d = 0; d < node->rank; d++) {
         int to = merged ? dim[d] : d;
 
