@@ -16,6 +16,7 @@
  *     pooled     some rows added, then some neighbours in the sum
  *     moved      parameters and two moments in place, by gradients
  *     factored, inverted      a matrix of 64 rows after the other
+ *     solved     a triangle's rows by what was solved before: one after the other, on one thread
  *
  * What a family leaves out is arithmetic: exp is not in softmax's floor. A workload without a
  * family has bytes for its floor (bench/floor.c). Compiled as the rest of bench/, loops
@@ -436,6 +437,27 @@ factored(const FloorWork *w, long lo, long hi, int thread)
     }
 }
 
+/* Many sums per row, so that none waits for itself. */
+static void
+solved(const FloorWork *w, long lo, long hi, int thread)
+{
+    (void)thread;
+    for (long r = lo; r < hi; r++)
+        for (long i = 0; i < w->m; i++) {
+            const float *x = w->x + (r * w->m + i) * w->m;
+            float *y = w->y + r * w->m, s[64] = {0}, sum = 0;
+
+            for (long j = 0; j + 64 <= i; j += 64)
+                for (long l = 0; l < 64; l++)
+                    s[l] += x[j + l] * y[j + l];
+            for (long j = i / 64 * 64; j < i; j++)
+                sum += x[j] * y[j];
+            for (long l = 0; l < 64; l++)
+                sum += s[l];
+            y[i] = 1 - sum;
+        }
+}
+
 #define K 1024
 static const FloorWork floor_works[] = {
     {"sigmoid_chain_65536", map, 64, 0, K, 64 * K, 64 * K, NULL, NULL},
@@ -473,6 +495,7 @@ static const FloorWork floor_works[] = {
     {"op_adaptive_pool", pooled, 512, 112, 50, 512 * 12544, 512 * 2500, NULL, NULL},
     {"op_adamw_resnet50", moved, 24960, 0, K, 24960 * K, 3 * 24960 * K, NULL, NULL},
     {"op_cholesky_64x64", factored, 64, 0, 64, 64 * 4096, 64 * 4096, NULL, NULL},
+    {"op_triangular_one", solved, 1, 0, K, K * K, K, NULL, NULL},
     {"op_inverse_64x64", inverted, 64, 0, 64, 64 * 4096, 64 * 4096, NULL, NULL},
 };
 

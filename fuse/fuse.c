@@ -29,6 +29,7 @@ fuser_arrays(Fuser *f)
     f->node = jot_arena_array(&f->arena, Node *, n);
     f->bits = jot_arena_array(&f->arena, uint16_t, n);
     f->cut = jot_arena_array(&f->arena, uint8_t, n);
+    f->merged = jot_arena_array(&f->arena, uint8_t, n);
     f->later = jot_arena_array(&f->arena, uint8_t, n);
     for (k = 0; f->moved_par && k < f->n; k++)
         f->moved_par[k] = k;
@@ -97,6 +98,7 @@ result_arrays(const Fuser *f, Fusion *r)
 
     r->real = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
     r->place = jot_arena_array(arena, uint8_t, (size_t)f->n + 1);
+    r->merged = jot_arena_array(arena, uint8_t, (size_t)f->n + 1);
     r->group = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
     r->member = jot_arena_array(arena, uint32_t, (size_t)f->n + 1);
     r->groups = jot_arena_array(arena, FuseGroup, (size_t)f->nroot + 1);
@@ -221,6 +223,7 @@ result_make(Fuser *f, Fusion *r)
         uint32_t real = r->real[i] = f->real[i], b = f->bits[real];
 
         r->place[i] = (uint8_t)result_place(b);
+        r->merged[i] = f->merged[real];
         if (r->place[i] == PLACE_STORED || r->place[i] == PLACE_INSIDE)
             r->group[i] = number[result_root(f, f->vert[real])];
         if (r->place[i] == PLACE_STORED && real == i && !(b & FN_ASKED))

@@ -96,6 +96,8 @@ typedef struct {
     uint8_t *place;         /* FusePlace; of an ALIAS: its real node's */
     const uint8_t **axis;   /* members of nests: axes of the group for the dimensions of the space,
                                FUSE_NO_AXIS where there is one element; NULL: they are the axes */
+    uint8_t *merged;        /* stored work of more dimensions, some of them made one
+                               (jot_maps_merged): its space is theirs */
     uint32_t *group;        /* 1..ngroups in an order in which they may run; 0: LEAF or CLONED */
     uint32_t ngroups;
     FuseGroup *groups;      /* [0] unused, 1..ngroups */

@@ -9,6 +9,7 @@
  *
  * Read before: fuse/work.h. After: fuse/vertex.c. */
 #include "fuse/work.h"
+#include "ops/maps.h"
 #include "target/thresholds.h"
 
 JOT_FN const char *
@@ -73,6 +74,13 @@ jot_fuse_is_broadcast(const Fuser *f, uint32_t pos)
         used |= (uint64_t)1 << axis;
     }
     return true;
+}
+
+JOT_FN bool
+jot_fuse_is_merged(const Fuser *f, uint32_t pos, int *dim)
+{
+    return f->merged[pos] && jot_maps_merged(&f->ctx->ix, f->node[pos],
+                                             f->node[f->in[f->in0[pos]]], dim);
 }
 
 /* Axes that a factor of a product depends on, if it is a reindex, or one that is converted. */

@@ -23,6 +23,7 @@
 #define NEST_MIXED 0xfe    /* an index that is no axis of the whole dimension */
 #define NEST_INDEX 0xfd    /* of every dimension: an index variable, in memory before the nest */
 #define NEST_PART 0xfc     /* an axis divided by a number: so many steps of it read one element */
+#define NEST_BLOCKS 0x80   /* with an axis: its steps are blocks of the dimension, 8*i1 + i2 */
 #define NEST_OUT UINT32_MAX
 
 /* Per dimension of a variable: the axis it lies on. */
@@ -91,6 +92,8 @@ typedef struct {
     double nbytes;               /* of memory, as one */
 } NestPair;
 
+/* Bytes of a variable that a group reads: of a large one no more than an element for each point. */
+JOT_FN double jot_nest_nbytes(const Nests *j, const NestGroup *g, uint32_t pos);
 JOT_FN bool jot_nest_reads(Nests *j); /* fuse/reads.c: fills uses; false: memory was refused */
 /* fuse/nest.c: may they join, as far as their axes say? WHYS: yes, and p is filled. */
 JOT_FN FuseWhy jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p);

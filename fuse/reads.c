@@ -56,6 +56,28 @@ reads_part(const Fuser *f, const Node *r, Ix index, int64_t ext, const NestMap *
     return false;
 }
 
+/* Is the index two axes of r, the digits of a number that runs over all `ext` elements? The high
+ * one, in whose steps the dimension lies in blocks. */
+static uint8_t
+reads_blocks(const Fuser *f, const Node *r, Ix index, int64_t ext, const NestMap *outer)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    int64_t c;
+    uint32_t n, k;
+    int axis[2];
+
+    t = jot_ix_linear(&f->ctx->ix, index, &c, &n, &tmp);
+    if (c || n != 2 || !jot_ix_is_axis(&f->ctx->ix, t[0].atom, &axis[0])
+        || !jot_ix_is_axis(&f->ctx->ix, t[1].atom, &axis[1]))
+        return NEST_MIXED;
+    for (k = 0; k < 2; k++)
+        if (t[!k].k == 1 && t[k].k == r->ext[axis[!k]] && t[k].k * r->ext[axis[k]] == ext
+            && outer->axis[axis[k]] < JOT_MAX_RANK)
+            return (uint8_t)(NEST_BLOCKS | outer->axis[axis[k]]);
+    return NEST_MIXED;
+}
+
 /* Where the input of r is read if r's own elements lie at `outer`. */
 static NestMap
 reads_through(const Fuser *f, const Node *r, const Node *x, const NestMap *outer)
@@ -69,7 +91,8 @@ reads_through(const Fuser *f, const Node *r, const Node *x, const NestMap *outer
             continue;
         m.axis[d] = jot_ix_is_axis(&f->ctx->ix, r->index[d], &axis) && axis < r->rank
                  && r->ext[axis] == x->ext[d] ? outer->axis[axis]
-                  : reads_part(f, r, r->index[d], x->ext[d], outer) ? NEST_PART : NEST_MIXED;
+                  : reads_part(f, r, r->index[d], x->ext[d], outer) ? NEST_PART
+                  : reads_blocks(f, r, r->index[d], x->ext[d], outer);
     }
     return m;
 }
@@ -180,8 +203,17 @@ reads_own_map(Reads *r, uint32_t pos)
     NestMap m = reads_identity(n);
     bool plain = true;
     int64_t at;
-    int d, axis;
+    int d, axis, dim[JOT_MAX_RANK];
 
+    if (jot_fuse_is_merged(f, pos, dim)) {
+        const Node *x = f->node[f->in[f->in0[pos]]];
+
+        for (d = 0; d < n->rank; d++)
+            m.axis[d] = n->ext[d] == 1 ? NEST_NONE : NEST_MIXED;
+        for (d = 0; d < x->rank; d++)
+            if (x->ext[d] > 1 && x->ext[d] == n->ext[dim[d]])
+                m.axis[dim[d]] = (uint8_t)d;
+    }
     for (d = 0; n->kind == NODE_REDUCE && d < n->rank; d++) {
         const Node *y = f->node[f->in[f->in0[pos]]];
 
@@ -192,6 +224,25 @@ reads_own_map(Reads *r, uint32_t pos)
     }
     reads_use(r->j, pos, &m);
     return plain;
+}
+
+/* Do two axes of a map's space stand in the index, and not as the digits of a number? */
+static bool
+reads_overlap(const IxPool *ix, const Node *map, Ix index)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint64_t axes = jot_ix_axes(ix, index);
+    int64_t c;
+    uint32_t n;
+    int high, low;
+
+    if (!(axes & (axes - 1)))
+        return false;
+    t = jot_ix_linear(ix, index, &c, &n, &tmp);
+    if (n != 2 || !jot_ix_is_axis(ix, t[0].atom, &high) || !jot_ix_is_axis(ix, t[1].atom, &low))
+        return true;
+    return t[0].k < t[1].k * map->ext[low] && t[1].k < t[0].k * map->ext[high];
 }
 
 /* A sum of products of which one is read at a sum of axes: it has a schedule of its own
@@ -210,9 +261,7 @@ reads_windows(const Fuser *f, uint32_t pos)
         const Node *map = f->node[f->in[k]];
 
         for (d = 0; map->kind == NODE_REINDEX && d < map->nindex; d++) {
-            uint64_t axes = jot_ix_axes(&f->ctx->ix, map->index[d]);
-
-            if (axes & (axes - 1))
+            if (reads_overlap(&f->ctx->ix, map, map->index[d]))
                 return true;
         }
     }
@@ -247,6 +296,7 @@ reads_walk(Reads *r, Nest *nest)
 {
     Fuser *f = r->j->f;
     uint32_t k;
+    int dim[JOT_MAX_RANK];
 
     r->step.n = 0;
     r->j->stamp++;
@@ -257,7 +307,11 @@ reads_walk(Reads *r, Nest *nest)
         nest->flops += reads_flops(f, pos);
         r->j->seen[pos] = r->j->stamp;
         r->first[pos] = NEST_OUT;
-        reads_inputs(r, pos, reads_identity(f->node[pos]));
+        if (jot_fuse_is_merged(f, pos, dim))
+            reads_visit(r, f->node[pos], f->in[f->in0[pos]],
+                        reads_identity(f->node[f->in[f->in0[pos]]]));
+        else
+            reads_inputs(r, pos, reads_identity(f->node[pos]));
     }
     for (k = 0; k < r->step.n; k++) {
         ReadsStep s = r->step.v[k];
@@ -272,6 +326,16 @@ reads_walk(Reads *r, Nest *nest)
     }
 }
 
+JOT_FN double
+jot_nest_nbytes(const Nests *j, const NestGroup *g, uint32_t pos)
+{
+    const Node *n = j->f->node[pos];
+    double all = (double)jot_node_nbytes(n);
+    double points = (double)g->space->nelem * (double)jot_dtype_nbytes((jot_DType)n->dtype);
+
+    return all < points ? all : points;
+}
+
 static void
 reads_collect(Reads *r, Nest *nest)
 {
@@ -282,7 +346,7 @@ reads_collect(Reads *r, Nest *nest)
     for (k = 0; k < r->step.n; k++) {
         if (r->step.v[k].computed || r->step.v[k].next != NEST_OUT)
             continue;
-        nest->nbytes += (double)jot_node_nbytes(j->f->node[r->step.v[k].pos]);
+        nest->nbytes += jot_nest_nbytes(j, r->g, r->step.v[k].pos);
         for (s = r->first[r->step.v[k].pos]; s != NEST_OUT; s = r->step.v[s].next)
             reads_use(j, r->step.v[k].pos, &r->step.v[s].map);
     }

@@ -40,6 +40,17 @@ reward_cores(const Target *t, const NestPair *p)
     return steps < t->cores ? steps : t->cores;
 }
 
+/* In how many blocks a dimension lies along the shared axes. */
+static double
+reward_parts(const NestPair *p, const NestGroup *g, uint8_t at)
+{
+    uint8_t axis = (at ^ NEST_BLOCKS) < JOT_MAX_RANK ? g->axis[at ^ NEST_BLOCKS] : NEST_NONE;
+
+    if (axis < NEST_AXES && g->nest == p->a)
+        axis = p->map[axis];
+    return axis < NEST_AXES && (p->shared >> axis & 1) ? (double)p->ext[axis] : 1;
+}
+
 /* Bytes of a variable that one step of the shared axes touches: whole lines of it. */
 static double
 reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse *u)
@@ -56,7 +67,7 @@ reward_step(const Nests *j, const NestPair *p, const NestGroup *g, const NestUse
             continue;
         line = axis < NEST_AXES && (p->shared >> axis & 1);
         if (!line)
-            inside *= (double)n->ext[d];
+            inside *= (double)n->ext[d] / reward_parts(p, g, u->map.axis[d]);
     }
     return inside > 1 && line && nbytes < CACHE_LINE ? inside * CACHE_LINE : inside * nbytes;
 }
@@ -98,7 +109,7 @@ reward_between(Nests *j, const NestPair *p, RewardSum *sum)
             j->count[u->pos] = 0;
             if (seen || from == NEST_OUT || j->group[from].nest != p->a)
                 continue;
-            sum->saved += (double)jot_node_nbytes(j->f->node[u->pos]);
+            sum->saved += jot_nest_nbytes(j, &j->group[g], u->pos);
             sum->between += (double)jot_node_nbytes(j->f->node[u->pos]);
             sum->step += reward_step(j, p, &j->group[g], u);
         }
@@ -118,7 +129,7 @@ reward_both(Nests *j, const NestPair *p, RewardSum *sum)
             if (j->seen[u->pos] != stamp || j->count[u->pos])
                 continue;
             j->count[u->pos] = 1;
-            sum->saved += (double)jot_node_nbytes(j->f->node[u->pos]);
+            sum->saved += jot_nest_nbytes(j, &j->group[g], u->pos);
             sum->step += reward_step(j, p, &j->group[g], u);
         }
 }

@@ -210,6 +210,24 @@ settle_depth(Fuser *f, uint8_t *depth)
     }
 }
 
+/* What is stored with dimensions made one, but for nobody who goes on with it where it is computed:
+ * that would be in another space. */
+static void
+settle_merged(Fuser *f)
+{
+    int dim[JOT_MAX_RANK];
+    uint32_t i, k;
+
+    for (i = 0; i < f->n; i++)
+        f->merged[i] = f->node[i]->kind == NODE_REINDEX && f->real[i] == i
+                    && (f->bits[i] & (FN_KEEP | FN_LEAF)) == FN_KEEP && !jot_fuse_is_broadcast(f, i)
+                    && jot_maps_merged(&f->ctx->ix, f->node[i], f->node[f->in[f->in0[i]]], dim);
+    for (i = 0; i < f->n; i++)
+        for (k = f->in0[i]; k < f->in0[i + 1]; k++)
+            if (f->node[i]->kind != NODE_REINDEX && f->real[i] == i)
+                f->merged[f->in[k]] = 0;
+}
+
 JOT_FN bool
 jot_fuse_settle(Fuser *f)
 {
@@ -223,6 +241,7 @@ jot_fuse_settle(Fuser *f)
         settle_keep(f, i);
     settle_chain(f, length);
     settle_depth(f, depth);
+    settle_merged(f);
     for (i = 0; i < f->n; i++) {
         Node *n = f->node[i];
 
@@ -383,8 +402,9 @@ link_space(Fuser *f, uint32_t v)
     FuseVert *vert = &f->verts.v[v];
     const Node *n = f->node[vert->pos];
     uint32_t space;
+    int dim[JOT_MAX_RANK];
 
-    if (n->kind == NODE_REDUCE)
+    if (n->kind == NODE_REDUCE || (!vert->map && jot_fuse_is_merged(f, vert->pos, dim)))
         n = f->node[f->in[f->in0[vert->pos]]];
     if (vert->map) {
         FuseMap m = f->maps.v[vert->map];

@@ -77,6 +77,7 @@ typedef struct {
     uint32_t *real, *in0, *in; /* inputs of i: in[in0[i] .. in0[i + 1]), no ALIAS */
     uint16_t *bits;
     uint8_t *cut;         /* by position: FN_BARRIER because a piece of a sum ends there */
+    uint8_t *merged;      /* by position: as Fusion.merged */
     uint8_t *later;       /* by position: FN_KEEP in the next run, for which placing asks */
     /* broadcasts and spaces */
     Vec(FuseMap) maps;
@@ -114,6 +115,9 @@ typedef struct {
 JOT_FN bool jot_fuse_is_elementwise(const Node *node);
 JOT_FN uint8_t jot_fuse_weight(const Node *node); /* 2 if its value is rounded to 16 bits */
 JOT_FN bool jot_fuse_is_broadcast(const Fuser *f, uint32_t pos);
+/* Is it work of more dimensions, stored with some of them made one? It walks their space; dim: as
+ * jot_maps_merged says. */
+JOT_FN bool jot_fuse_is_merged(const Fuser *f, uint32_t pos, int *dim);
 JOT_FN bool jot_fuse_is_contraction(const Fuser *f, uint32_t pos);
 /* The axes of each of a contraction's two factors, as masks. */
 JOT_FN void jot_fuse_factors(const Fuser *f, uint32_t pos, uint64_t axes[2]);

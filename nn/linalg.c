@@ -33,7 +33,7 @@
 
 enum {
     LINALG_BLOCK = 64, /* of one matrix */
-    LINALG_LOW = 256   /* rows of a product of which a triangle is wanted: no further halves */
+    LINALG_LOW = 128   /* rows of a product of which a triangle is wanted: no further halves */
 };
 
 /* ---- of a block ---- */

@@ -249,10 +249,15 @@ jot_group_norm(jot_Var x, int64_t groups, jot_Var scale, jot_Var shift, double e
     jot_push(ctx);
     jot_Var y = jot_reshape(nn_wide(x), jot_ints(rank + 1, parts));
     jot_Ints channels = jot_ints(2, parts + 1);
-    NnOver o = nn_over(y, ~3u), others = nn_over(y, ~6u);
-    y = nn_normalise(nn_moments(nn_shifted(y, &o), &o, &m, &var), var, eps, &o);
-    y = jot_mul(y, nn_spread(jot_reshape(scale, channels), y, &others));
-    y = jot_add(y, nn_spread(jot_reshape(shift, channels), y, &others));
+    NnOver o = nn_over(y, ~3u), plane = nn_over(y, ~7u);
+    y = nn_shifted(y, &o);
+    jot_Ints planes = jot_ints(3, parts);
+    (void)nn_moments(y, &o, &m, &var);
+    jot_Var a = jot_broadcast(jot_rsqrt(jot_offset(var, eps)), planes, JOT_INTS(2));
+    jot_Var s = jot_broadcast(jot_reshape(shift, channels), planes, JOT_INTS(0));
+    a = jot_mul(a, jot_broadcast(jot_reshape(scale, channels), planes, JOT_INTS(0)));
+    s = jot_sub(s, jot_mul(jot_broadcast(m, planes, JOT_INTS(2)), a));
+    y = jot_add(jot_mul(y, nn_spread(a, y, &plane)), nn_spread(s, y, &plane));
     return jot_leave(ctx, jot_cast(jot_reshape(y, jot_shape(x)), nn_float_of(jot_dtype(x))));
 }
 

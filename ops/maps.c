@@ -181,6 +181,34 @@ jot_maps_dims(jot_Ctx *ctx, const char *op, jot_Ints dims, int rank, uint32_t *m
     return true;
 }
 
+JOT_FN bool
+jot_maps_merged(IxPool *pool, const Node *r, const Node *x, int *dim)
+{
+    const Space space = {r->rank, r->ext, NULL};
+    int a = 0, d, k;
+
+    if (r->kind != NODE_REINDEX || r->ncond || r->ninputs != 1 || r->nelem != x->nelem
+        || !r->nelem || r->rank >= x->rank || (x->kind != NODE_EW && x->kind != NODE_MAP))
+        return false;
+    for (d = 0; d < r->rank; d++) {
+        int64_t all = 1, stride = 1;
+        int first = a;
+
+        for (; a < x->rank && all * x->ext[a] <= r->ext[d]; all *= x->ext[a++])
+            dim[a] = d;
+        if (all != r->ext[d])
+            return false;
+        for (k = a; k-- > first; stride *= x->ext[k]) {
+            Ix at = jot_ix_div(pool, jot_ix_axis(pool, d), jot_ix_const(pool, stride), &space);
+
+            at = jot_ix_mod(pool, at, jot_ix_const(pool, x->ext[k]), &space);
+            if (r->index[k] != at)
+                return false;
+        }
+    }
+    return a == x->rank;
+}
+
 JOT_FN int
 jot_maps_depth(const IxPool *pool, int n, const Ix *ix)
 {

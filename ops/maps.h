@@ -29,6 +29,9 @@ JOT_FN bool jot_map_subst(jot_Ctx *ctx, IndexMap *map, int n, const Ix *axis, co
                           const Space *space);
 /* ... axes of extent 1 by 0. */
 JOT_FN bool jot_map_units(jot_Ctx *ctx, IndexMap *map, const Space *space);
+/* Is r all of x, which is element-wise work, with runs of neighbouring dimensions made one? Then
+ * dim[d] is the dimension of r in which dimension d of x is. */
+JOT_FN bool jot_maps_merged(IxPool *pool, const Node *r, const Node *x, int *dim);
 /* How deep the deepest of n expressions is. */
 JOT_FN int jot_maps_depth(const IxPool *pool, int n, const Ix *ix);
 /* Are its expressions nested no deeper than a map's may be? */

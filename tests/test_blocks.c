@@ -2,9 +2,10 @@
  * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
  * go through memory for each block of k; of what is packed, columns and steps of the sum are in
  * balance, so that results are read and written again few times; and with 16 registers a vector
- * that up to four multiply-adds share is loaded once by what gcc makes of the text.
+ * that up to four multiply-adds share is loaded once by what gcc makes of the text; what its stores
+ * read is asked for where it begins.
  *
- * Guards: ccode/contract/plan.c, ccode/lower/walk.c. */
+ * Guards: ccode/contract/plan.c, ccode/lower/prefetch.c, ccode/lower/walk.c. */
 #include <unistd.h>
 #include "tests/contracts.h"
 
@@ -156,6 +157,52 @@ test_loads(void)
     ir_end(&c);
 }
 
+/* What a store adds to its sums, as large as they are and larger than the second cache, is asked
+ * for where a block begins; from a cache it comes by itself. */
+static void
+test_asked(void)
+{
+    for (int large = 0; large < 2; large++) {
+        int64_t ext[3] = {13, 37, 20};
+        uint32_t a, b, x, y, v;
+        Text text = {0}, out = {0};
+        EmitInfo info;
+        IrCase c;
+        Sched s;
+        bool ok;
+
+        text.mem = out.mem = &ir_mem;
+        ir_start(&c);
+        ir_axes(&c, "ijk", ext);
+        a = ir_buf(&c, "a", JOT_F32, BUF_INPUT, 2, 13, 20, 0, 0);
+        b = ir_buf(&c, "b", JOT_F32, BUF_INPUT, 2, 20, 37, 0, 0);
+        x = ir_buf(&c, "x", JOT_F32, BUF_INPUT, 3, 40, 13, 37, 0);
+        y = ir_buf(&c, "y", JOT_F32, BUF_OUTPUT, 2, 13, 37, 0, 0);
+        v = ir_sum(&c, EW_ADD, BIT(2), ir_ew(&c, EW_MUL, ir_load(&c, a, AX(0), AX(2), 0, 0),
+                                             ir_load(&c, b, AX(2), AX(1), 0, 0)), "acc");
+        v = ir_ew(&c, EW_ADD, ir_load(&c, x, IC(1), AX(0), AX(1), 0), v);
+        ir_store(&c, y, AX(0), AX(1), 0, 0, v);
+        for (int64_t i = 0; i < 13 * 37; i++) {
+            c.data[y][i] = c.data[x][13 * 37 + i];
+            for (int64_t k = 0; k < 20; k++)
+                c.data[y][i] += c.data[a][i / 37 * 20 + k] * c.data[b][k * 37 + i % 37];
+        }
+        ok = schedule(&c, large ? 65536 : 1 << 20, &s);
+        CHECK(ok, "no schedule");
+        if (ok) {
+            ir_check(&c, &s, "gnu", GCC_NATIVE, "operands asked for");
+            jot_sched_print(&s, &text);
+            CHECK(ir_emit(&c, &s, "gnu", &out, &info, "operands asked for"), "no text");
+            CHECK((strstr(text.s, "1v; ahead 1\n") != NULL) == (large == 1), "%s", text.s);
+            CHECK((strstr(out.s, "JOT_AHEAD(x + ") != NULL) == (large == 1), "%s", out.s);
+        }
+        jot_text_free(&text);
+        jot_text_free(&out);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
 int
 main(void)
 {
@@ -163,6 +210,7 @@ main(void)
     test_halves();
     test_steps();
     test_loads();
+    test_asked();
     ir_close();
     return DONE();
 }

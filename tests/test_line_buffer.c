@@ -1,11 +1,13 @@
 /* tests/test_line_buffer.c - windows along rows that are read through lines, rows divided into
  * residue classes (ccode/rewrite/line_buffer.c): pools of every stride, window and border, their
- * gradients, maps that divide and wrap, against the interpreter; that lines are made where they
- * should be and not elsewhere, and leave room for a schedule.
+ * gradients, images resized, maps that divide and wrap, groups of channels stored as one dimension,
+ * against the interpreter; that lines are made where they should be and not elsewhere, and leave
+ * room for a schedule.
  *
  * Guards: ccode/rewrite/line_buffer.c, ccode/rewrite/line_buffer_make.c, ccode/rewrite/residue.c.
  * */
 #include "ccode/rewrite/line_buffer.h"
+#include "nn.h"
 #include "tests/hooks.h"
 #include "tests/ir_run.h"
 #include "tests/rates.h"
@@ -226,6 +228,63 @@ test_found(const char *backend)
     }
 }
 
+/* An image of twice or three times the side: its rows are divided for a product, which it is not;
+ * their classes stand in one loop, so that whole vectors are stored. */
+static void
+test_resized(const char *backend)
+{
+    static char log[LOG];
+
+    for (int by = 2; by <= 3; by++) {
+        jot_Resize resize = {JOT_LINEAR, {20 * by, 64 * by}, {0}, false};
+        jot_Ctx *c = open_on(backend, "reward", NULL, log);
+        jot_Ctx *other = open_on("interp", "reward", NULL, NULL);
+        jot_Var y = jot_resize(drawn(c, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), &resize);
+        jot_Var z = jot_resize(drawn(other, JOT_F32, JOT_SHAPE(2, 3, 20, 64), 1), &resize);
+        const float *got = jot_data(y), *want = jot_data(z);
+
+        CHECK(strstr(log, " i3:1l i3r:1u | i") != NULL, "by %d:\n%s", by, log);
+        CHECK(got && want, "by %d: %s, %s", by, jot_message(c), jot_message(other));
+        for (int64_t i = 0; got && want && i < jot_nelem(y); i++)
+            CHECK(fabsf(got[i] - want[i]) <= 1e-5f, "by %d: %g, %g asked", by, got[i], want[i]);
+        jot_close(c);
+        jot_close(other);
+    }
+}
+
+/* Groups of channels that are one dimension where they are stored are walked as groups there, as
+ * long as nobody goes on with what is stored. */
+static void
+test_groups(const char *backend)
+{
+    static char log[LOG];
+
+    for (int both = 0; both < 2; both++) {
+        jot_Ctx *c[2] = {open_on(backend, "reward", NULL, log),
+                         open_on("interp", "reward", NULL, NULL)};
+        jot_Var y[2][3];
+
+        for (int k = 0; k < 2; k++) {
+            jot_Var x = drawn(c[k], JOT_F32, JOT_SHAPE(2, 8, 6, 6), 1);
+            jot_Var w = drawn(c[k], JOT_F32, JOT_SHAPE(8), 2);
+            y[k][0] = jot_group_norm(x, 2, w, w, 1e-5);
+            y[k][1] = jot_relu(y[k][0]);
+            y[k][2] = jot_reshape(jot_sin(x), JOT_SHAPE(1, 16, 36));
+        }
+        CHECK(jot_run(c[0], jot_vars(1 + both, y[0])), "%s", jot_message(c[0]));
+        CHECK((strstr(log, "[i0, 4*i1 + i2, i3] = %") != NULL) == (both == 0), "both %d: %s", both,
+              log);
+        for (int k = 0; k < 3; k++) {
+            const float *got = jot_data(y[0][k]), *want = jot_data(y[1][k]);
+            CHECK(got && want, "%s, %s", jot_message(c[0]), jot_message(c[1]));
+            for (int64_t i = 0; got && want && i < jot_nelem(y[0][k]); i++)
+                CHECK(fabsf(got[i] - want[i]) <= 1e-4f, "%g, %g asked", got[i], want[i]);
+        }
+        jot_close(c[0]);
+        jot_close(c[1]);
+    }
+}
+
 /* One loop over all of an array; what stands still along some of it keeps that apart, but at
  * constants. */
 static void
@@ -359,6 +418,8 @@ main(void)
         test_values(backends[i], i == 0 ? 4 : 1);
         if (i == 0) {
             test_found(backends[i]);
+            test_resized(backends[i]);
+            test_groups(backends[i]);
             test_merged(backends[i]);
             test_room();
         }

@@ -10,6 +10,7 @@
  * Read before: ccode/build/build.h. After: ccode/build/value.c, ccode/build/reduce.c,
  * ccode/build/order.c, then ccode/strategy/passes.c. */
 #include "ccode/build/build.h"
+#include "ops/maps.h"
 
 JOT_FN bool
 jot_build_fail(Build *b, const char *what)
@@ -196,12 +197,26 @@ jot_build_space(Build *b, NodeId id, Ix *index)
 {
     const Node *node = jot_node(b->ctx, id);
     const uint8_t *axis = b->graph->fusion->axis[node->at];
-    int d;
+    const Node *x = node->ninputs ? jot_node(b->ctx, jot_build_real(b->ctx, node->input[0])) : node;
+    bool merged;
+    int d, dim[JOT_MAX_RANK];
+    Ix at[JOT_MAX_RANK];
 
-    node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : node;
+    merged = b->graph->fusion->merged[node->at] && jot_maps_merged(&b->ctx->ix, node, x, dim);
+    node = node->kind == NODE_REDUCE ? jot_node(b->ctx, node->input[0]) : merged ? x : node;
     for (d = 0; d < node->rank; d++)
-        index[d] = !axis                     ? b->axis[d]
-                 : axis[d] == FUSE_NO_AXIS ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
+        at[d] = !axis                     ? b->axis[d]
+              : axis[d] == FUSE_NO_AXIS ? jot_ix_const(&b->ctx->ix, 0) : b->axis[axis[d]];
+    for (d = 0; merged && d < jot_node(b->ctx, id)->rank; d++)
+        index[d] = jot_ix_const(&b->ctx->ix, 0); /* where x has no dimension, of one element */
+    for (d = 0; d < node->rank; d++) {
+        int to = merged ? dim[d] : d;
+
+        index[to] = d && merged && to == dim[d - 1]
+                        ? jot_ix_add(&b->ctx->ix, jot_ix_scale(&b->ctx->ix, index[to],
+                                                               node->ext[d]), at[d])
+                        : at[d];
+    }
 }
 
 static bool

@@ -449,7 +449,8 @@ add_sum(ContractMake *m)
         return add_stores_apart(m, &st, false);
     if (stores_dear(m))
         return add_stores_apart(m, &st, true);
-    return jot_stage_add(m->s, &st) && jot_stage_stores(m->s, &out);
+    return jot_stage_add(m->s, &st) && jot_stage_stores(m->s, &out)
+        && jot_sched_ask_stores(m->s, m->target);
 }
 
 JOT_FN bool

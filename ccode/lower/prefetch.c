@@ -6,6 +6,11 @@
  *
  *     %e: i j:32 j:1l; next 1        for i  for j  { ask for x[i + 1, j..j + 31]; for l < 32 ... }
  *
+ *     y[i, j] = x[i, j] + sum over k of a[i, k] * b[k, j]
+ *
+ *     !0: i:6 j:32 i:1u j:16u j:1v; ahead 1       asks for x's block before the loop over k, whose
+ *                                                 end would wait for each of its lines
+ *
  * What fetches lines ahead by itself goes on as far as one pass reads, and at the end of a row it
  * has been told of no other. So the last pass that reads a row once more asks for the same places
  * of the next one.
@@ -171,6 +176,40 @@ jot_sched_ask(Sched *s, const Target *target)
     return ok;
 }
 
+/* The value, loaded by a store into `to` of elements of its own size or smaller: as large as what
+ * is stored. */
+static bool
+ask_beside(const Kernel *k, const Value *v, uint32_t to)
+{
+    return ask_load(k, v) && k->bufs.v[v->buf].layout->nelem >= k->bufs.v[to].layout->nelem;
+}
+
+JOT_FN bool
+jot_sched_ask_stores(Sched *s, const Target *target)
+{
+    const Kernel *k = s->k;
+    bool *mark = jot_mem_new(k->mem, k->values.n, sizeof *mark);
+
+    for (uint32_t i = 0; mark && i < s->stages.n; i++) {
+        Stage *st = &s->stages.v[i];
+
+        if (!st->store)
+            continue;
+        ask_cone(s, st, mark);
+        for (uint32_t n = 1; n < k->values.n; n++) {
+            const Value *v = &k->values.v[n];
+
+            if (mark[n] && ask_beside(k, v, k->stores.v[st->what].buf)
+                && (double)k->bufs.v[v->buf].layout->nelem
+                       * (double)jot_dtype_nbytes((jot_DType)k->bufs.v[v->buf].dtype)
+                   > (double)target->cache_nbytes[LEVEL_L2])
+                st->ahead = 1;
+        }
+    }
+    jot_mem_free(k->mem, mark, k->values.n * sizeof *mark);
+    return mark != NULL;
+}
+
 /* ---- the text ------------------------------------------------------------------------------ */
 
 /* Lines of the next row, where a loop of lanes over `left` elements is to stand. */
@@ -213,4 +252,58 @@ jot_walk_ask(Walk *w, uint32_t n, int64_t left)
             && w->s->stages.v[leaf->stage].next)
             ask_stage(w, &w->s->stages.v[leaf->stage], node->loop.axis, left);
     }
+}
+
+/* Lines that the store reads where its loops stand. */
+static void
+ask_store(Walk *w, const Stage *st)
+{
+    bool *mark = st->ahead ? jot_mem_new(w->k->mem, w->k->values.n, sizeof *mark) : NULL;
+
+    if (mark)
+        ask_cone(w->s, st, mark);
+    for (uint32_t n = 1; mark && n < w->k->values.n; n++) {
+        const Value *v = &w->k->values.v[n];
+
+        if (mark[n] && ask_beside(w->k, v, w->k->stores.v[st->what].buf))
+            jot_walk_ahead(w, v->buf, jot_walk_place(w, v->buf, jot_kernel_index(w->k, v->at)));
+    }
+    jot_mem_free(w->k->mem, mark, w->k->values.n * sizeof *mark);
+}
+
+/* ... of those in block n, a vector or copy after the other. */
+static void
+ask_block(Walk *w, uint32_t n)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    int axis = node->loop.axis;
+    int64_t left, step;
+
+    if (node->op == TREE_STORE)
+        ask_store(w, &w->s->stages.v[node->stage]);
+    if (node->op != TREE_LOOP || w->clamp[axis].on
+        || (node->loop.kind != LOOP_UNROLL && node->loop.kind != LOOP_VECTOR))
+        return;
+    left = w->at.left[axis];
+    step = node->loop.kind == LOOP_VECTOR ? left : node->loop.step;
+    for (int64_t i = 0; i < left && jot_vec_reserve(w->code->mem, w->around, 1); i += step) {
+        w->around.v[w->around.n++] = w->at; /* not on the stack, as in jot_walk_bind */
+        w->at.pos[axis] = jot_ix_add(w->k->ix, w->at.pos[axis], jot_ix_const(w->k->ix, i));
+        w->at.left[axis] = left - i < step ? left - i : step;
+        jot_walk_derive(w);
+        for (uint32_t kid = node->kids; kid; kid = w->t->nodes.v[kid].next)
+            ask_block(w, kid);
+        w->at = w->around.v[--w->around.n];
+    }
+}
+
+JOT_FN void
+jot_walk_ask_stores(Walk *w, uint32_t n)
+{
+    bool any = false;
+
+    for (uint32_t i = 0; i < w->s->stages.n; i++)
+        any |= w->s->stages.v[i].store && w->s->stages.v[i].ahead;
+    for (n = w->t->nodes.v[n].next; n && any; n = w->t->nodes.v[n].next)
+        ask_block(w, n);
 }

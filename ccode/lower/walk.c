@@ -24,8 +24,15 @@ jot_walk_kids(Walk *w, uint32_t n)
         jot_walk_team_kids(w, n);
         return;
     }
-    for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next)
+    bool asked = w->s->group != 0;
+    for (uint32_t kid = w->t->nodes.v[n].kids; kid && w->code->ok; kid = w->t->nodes.v[kid].next) {
+        const TreeNode *node = &w->t->nodes.v[kid];
+        if (!asked && node->op == TREE_LOOP && node->loop.kind == LOOP_SERIAL && !node->quiet) {
+            asked = true;
+            jot_walk_ask_stores(w, kid);
+        }
         jot_walk_node(w, kid);
+    }
 }
 
 JOT_FN void

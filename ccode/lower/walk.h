@@ -149,6 +149,8 @@ JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, 
 JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
 JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t buf, Ix addr); /* the place is asked for */
+/* What stores read that stand behind loop n (ccode/lower/prefetch.c). */
+JOT_FN void jot_walk_ask_stores(Walk *w, uint32_t n);
 /* Rows that stages in loop n, of lanes over `left` elements, ask for (ccode/lower/prefetch.c). */
 JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);
 /* The stage's register, or the element of its array, for the present position

@@ -310,6 +310,37 @@ line_summed(const Kernel *k, int axis)
     return false;
 }
 
+/* Does some load read the axis under a quotient or remainder? */
+static bool
+line_classes(const Kernel *k, int axis)
+{
+    bool inside = false;
+    for (uint32_t i = 1; !inside && i < k->values.n; i++) {
+        const Value *v = &k->values.v[i];
+        for (int d = 0; v->op == VAL_LOAD && !inside && d < v->nidx; d++)
+            (void)jot_ix_coef(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, &inside);
+    }
+    return inside;
+}
+
+/* Rows that were divided for a product (ccode/rewrite/residue.c): stores put their classes
+ * together, too. */
+static void
+line_divided(Kernel *k, int64_t least)
+{
+    for (int r = 0; r < (int)k->axes.n; r++) {
+        int64_t by = k->axes.v[r].ext;
+        bool row = false;
+        if (by < 2 || by > LINE_REST || line_stored(k, r) != 1 || line_summed(k, r)
+            || !line_classes(k, r))
+            continue;
+        for (int a = 0; a < (int)k->axes.n; a++)
+            row |= a != r && k->axes.v[a].ext >= least && line_stored(k, a) == by;
+        if (row)
+            k->axes.v[r].kind = AXIS_REST;
+    }
+}
+
 /* Rows that are summed over stay whole: their sums would be of two axes. */
 static bool
 line_divide(Kernel *k, int64_t least)
@@ -367,6 +398,7 @@ jot_line_buffers(Kernel *k, int64_t least)
     int made = 0;
     if (!line_simple(k))
         return true;
+    line_divided(k, least);
     if (!line_divide(k, least))
         return false;
     naxes = k->axes.n;
