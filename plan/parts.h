@@ -311,7 +311,8 @@ typedef struct {
     const Winograd *tiles; /* it reads U in place of taps; NULL: it does not */
 } PlanBuilt;
 
-/* plan/step.c: a mark, never called: the function of what a device launches, of branches and of loops. */
+/* plan/step.c: a mark, never called: the function of what a device launches, of branches and of
+ * loops. */
 JOT_FN KernelFn jot_plan_no_fn;
 typedef struct { PlanModule *module; Text text; } PlanUnit;
 typedef struct { uint64_t hash; uint32_t unit; } PlanUnitName;
@@ -360,9 +361,9 @@ JOT_FN PlanBuilt *jot_plan_built(Make *m, uint32_t group, Kernel *k);
 JOT_FN const Products *jot_plan_products(PlanBuilt *b, const Kernel *classes);
 JOT_FN void jot_plan_built_drop(Make *m, uint32_t group);
 /* plan/text.c: the text of a kernel that is built and laid out, under a placeholder of a name,
- * without a look at what was measured. plain: by rule, whatever the configuration says of schedules;
- * own NULL: by rule. False: *why says why. dump: as the configuration says; schedule: its lines,
- * too, unless NULL. */
+ * without a look at what was measured. plain: by rule, whatever the configuration says of
+ * schedules; own NULL: by rule. False: *why says why. dump: as the configuration says; schedule:
+ * its lines, too, unless NULL. */
 JOT_FN bool jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool plain,
                                bool dump, Text *out, EmitInfo *info, Text *why, Text *schedule);
 /* Lanes of kernels that gain by the machine's. */
