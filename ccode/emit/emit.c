@@ -1,7 +1,7 @@
 /* ccode/emit/emit.c - code records as the text of a C function: its head, the pointers it works on,
- * its body, and the passes that lead there: loops (ccode/lower/lower.c), records (walk.c),
- * conditions out of loops (guard.c, unswitch.c of that room), uses counted. Functions of the
- * prelude that are named often are called.
+ * its body, and the passes that lead there: loops, records, conditions out of loops, uses counted
+ * (ccode/lower/lower.c, ccode/lower/walk.c, ccode/lower/guard.c, ccode/lower/unswitch.c). Functions
+ * of the prelude that are named often are called.
  *
  *   requires  counted code       keeps  order of effects       breaks  nothing
  *
