@@ -104,12 +104,12 @@ make_dump_plan(Make *m)
     jot_plan_log(m->ctx, &t);
 }
 
+/* plan/kernel.c for each group; texts that are on disk, with their plan, are not made again. */
 static bool
-make_steps(Make *m)
+make_texts(Make *m)
 {
-    bool ok = make_tables(m) && make_codes(m) && jot_plan_layouts(m) && jot_plan_reshapes(m)
-           && (jot_vec_reserve(&m->ctx->mem, m->plan->steps, m->fusion->ngroups)
-               || jot_fail_memory(m->ctx, "plan"));
+    bool ok = jot_vec_reserve(&m->ctx->mem, m->plan->steps, m->fusion->ngroups)
+           || jot_fail_memory(m->ctx, "plan");
     uint32_t g;
 
     if (ok && jot_kept_may(m) && !jot_plan_tunes(m))
@@ -118,14 +118,35 @@ make_steps(Make *m)
         ok = jot_plan_step(m, g);
     jot_kept_loaded(m);
     jot_plan_log(m->ctx, &m->dump);
-    ok = ok && jot_plan_order(m->ctx, m->plan);
+    return ok;
+}
+
+static bool
+make_settle(Make *m)
+{
+    jot_donate_settle(m->plan);
+    jot_packed_only_settle(m->plan);
+    return true;
+}
+
+/* The pipeline behind fusion: each line is a file, with the letters of its dumps. */
+static bool
+make_steps(Make *m)
+{
+    bool ok = make_tables(m) && make_codes(m)
+           && jot_plan_layouts(m)                 /* plan/layout/layout.c, plan/built.c    y   */
+           && jot_plan_reshapes(m)                /* plan/layout/concat.c                      */
+           && make_texts(m)                       /* plan/kernel.c, plan/text.c    k r s l w c */
+           && jot_plan_order(m->ctx, m->plan)     /* plan/order.c                              */
+           && make_settle(m)                      /* plan/donate.c, plan/layout/packed_only.c  */
+           && jot_plan_memory(m->ctx, m->plan)    /* plan/memory.c                             */
+           && jot_plan_parallel(m->ctx, m->plan)  /* plan/parallel.c                           */
+           && (m->plan->dialect || jot_plan_compile(m)); /* plan/compile.c                     */
+
     if (ok)
-        jot_donate_settle(m->plan), jot_packed_only_settle(m->plan);
-    ok = ok && jot_plan_memory(m->ctx, m->plan)
-      && jot_plan_parallel(m->ctx, m->plan)
-      && (m->plan->dialect || jot_plan_compile(m));
-    if (ok)
-        make_dump_plan(m);
+        make_dump_plan(m);                        /*                                       p   */
+    else
+        jot_plan_log(m->ctx, &m->dump);
     return ok;
 }
 
@@ -159,7 +180,7 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     if (!jot_flow_plans(ctx, s, plan) || !jot_plan_knowns_begin(ctx)
         || !jot_fuse(ctx, &ask, &fusion))
         return false;
-    make_dump_fusion(&m, &ask);
+    make_dump_fusion(&m, &ask);                   /* fuse/fuse.c                           f   */
     ctx->stats.edges += fusion.edges;
     ctx->stats.edge_visits += fusion.visits;
     plan->max_rank = fusion.max_rank;
