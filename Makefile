@@ -202,8 +202,8 @@ run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-b
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
 DEVICE1 = "tests/test_device.sh $(B) opencl
-LONGEST = $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
-          $(MODE) paper" $(MODE) lanes" $(FAKE) 70" $(FAKE) 75" $(FAKE) 80" $(FAKE) 90" "tests/test_ports.sh $(B)" \
+LONGEST = $(FAKE) tiles" $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
+          $(MODE) paper" $(MODE) lanes" "tests/test_ports.sh $(B)" \
           $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" \
           $(DEVICE1) tests/test_lazy tests/test_grad tests/test_element" \
           $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \

@@ -3,7 +3,7 @@
 # and a compiler that run them on the processor (tests/fake_cuda.c, fake_ptx.c), each access to memory looked
 # at (tests/fake_check.c). Wants g++.
 #
-#     70 75 80 90   products as each architecture has them, by its matrix instructions
+#     tiles         products as each architecture has them, by its matrix instructions
 #     drawn         other programs that compare values
 #     refused       what only a device has; and as drivers before 11.4 did
 #     test_...      that program
@@ -78,9 +78,7 @@ if [ "$2" = all ]; then
     exit
 fi
 case $2 in
-70 | 75 | 80 | 90)
-    export FAKE_CUDA_ARCH="$2"
-    run_tests "test_tiles cuda few" ;;
+tiles) run_tests "test_tiles cuda few 70 75 80 90" ;;
 drawn) run_tests "test_flow cuda" "test_run cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" ;;
 refused)
     run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_opencl cuda" "test_swap cuda few" "test_fork cuda"

@@ -2,8 +2,9 @@
  * before and behind them, and all gradients, on OpenCL or the backend that is
  * named, against the interpreter; and that tiles are what they go by.
  *
- *     test_tiles [backend [few]]   few: what goes by the matrix unit, each sixth of the others; of bands
- *                                 and of large blocks the first
+ *     test_tiles [backend [few [ARCH..]]]   few: what goes by the matrix unit, each sixth of the
+ *         others; of bands and of large blocks the first. ARCH: as each of these architectures of
+ *         the stand-in
  *
  * Guards: ccode/device/contract_grid.c, ccode/device/contract_grid_make.c,
  * ccode/device/walk_grid.c, ccode/device/walk_matrix.c, ccode/device/team.c. */
@@ -98,6 +99,50 @@ test_bands(const jot_Ctx *c, const TileCase *t)
           "%s: bands of blocks\n%s", t->name, logged);
 }
 
+/* Architectures of the stand-in, each a context of its own; NULL: the device as it is. */
+static char *const *archs;
+
+/* The case on a device, against what the interpreter has: 0 where no contraction has two buffers. */
+static int
+test_case(jot_Config *have, const TileCase *t, int busy, const jot_Var *want)
+{
+    jot_Ctx *c;
+    jot_Var out[3];
+    int twice;
+
+    have->precision = tile_precision(t);
+    c = jot_open(have);
+    if (busy)
+        c->target.busy = busy;
+    CHECK(tile_build(c, t, out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s", t->name,
+          jot_message(c));
+    for (int k = 0; k < 3; k++) {
+        const double *x = jot_data(want[k]), *y = jot_data(out[k]);
+        double worst = 0, largest = 1;
+
+        for (int64_t j = 0; x && y && j < jot_nelem(want[k]); j++) {
+            double off = fabs(x[j] - y[j]);
+            worst = off > worst || off != off ? off : worst;
+            largest = fabs(x[j]) > largest ? fabs(x[j]) : largest;
+        }
+        CHECK(x && y && worst <= bound(t, k > 0) * largest, "%s, %s: off by %g of %g", t->name,
+              k == 0 ? "result" : k == 1 ? "gradient 1" : "gradient 2", worst, largest);
+    }
+    CHECK((strstr(logged, "kl:1m") != NULL)
+              == (!strcmp(have->backend, "cuda") && t->also && strchr("hbr", t->also)),
+          "%s: by the matrix unit, or not\n%s", t->name, logged);
+    test_rows(c, t);
+    if (busy == 4)
+        test_bands(c, t);
+    if (busy == 1)
+        CHECK((strstr(logged, "registers 256\n") != NULL) == (c->target.group_nbytes > 48 << 10),
+              "%s: large blocks\n%s", t->name, logged);
+    twice = c->target.copies ? 1 : twice_buffered(t->name);
+    CHECK(tiled() == 3, "%s: three products by tiles", t->name);
+    jot_close(c);
+    return twice;
+}
+
 static void
 test_values(const char *backend, const TileCase *cases, size_t ncases, int busy, bool few)
 {
@@ -106,53 +151,23 @@ test_values(const char *backend, const TileCase *cases, size_t ncases, int busy,
     int twice = 0, ran = 0;
 
     for (size_t i = 0; i < ncases; i++) {
-        jot_Ctx *c[2];
-        jot_Var out[2][3];
+        jot_Ctx *c;
+        jot_Var out[3];
 
         if (few && i % 6 && (busy || !(cases[i].also && strchr("hbr", cases[i].also))))
             continue;
-        ran++;
-        have.precision = tile_precision(&cases[i]);
-        c[0] = jot_open(&want);
-        c[1] = jot_open(&have);
-        if (busy)
-            c[1]->target.busy = busy;
-        for (int k = 0; k < 2; k++)
-            CHECK(tile_build(c[k], &cases[i], out[k]) == 3
-                      && jot_run(c[k], jot_vars(3, out[k])),
-                  "%s: %s", cases[i].name, jot_message(c[k]));
-        for (int k = 0; k < 3; k++) {
-            const double *x = jot_data(out[0][k]), *y = jot_data(out[1][k]);
-            double worst = 0, largest = 1;
-
-            for (int64_t j = 0; x && y && j < jot_nelem(out[0][k]); j++) {
-                double off = fabs(x[j] - y[j]);
-                worst = off > worst || off != off ? off : worst;
-                largest = fabs(x[j]) > largest ? fabs(x[j]) : largest;
-            }
-            CHECK(x && y && worst <= bound(&cases[i], k > 0) * largest,
-                  "%s, %s: off by %g of %g",
-                  cases[i].name,
-                  k == 0   ? "result"
-                  : k == 1 ? "gradient 1"
-                           : "gradient 2",
-                  worst, largest);
+        c = jot_open(&want);
+        CHECK(tile_build(c, &cases[i], out) == 3 && jot_run(c, jot_vars(3, out)), "%s: %s",
+              cases[i].name, jot_message(c));
+        for (char *const *arch = archs; !arch || *arch; arch++) {
+            if (arch)
+                setenv("FAKE_CUDA_ARCH", *arch, 1);
+            twice += test_case(&have, &cases[i], busy, out);
+            ran++;
+            if (!arch)
+                break;
         }
-        CHECK((strstr(logged, "kl:1m") != NULL)
-                  == (!strcmp(backend, "cuda") && cases[i].also
-                      && strchr("hbr", cases[i].also)),
-              "%s: by the matrix unit, or not\n%s", cases[i].name, logged);
-        test_rows(c[1], &cases[i]);
-        if (busy == 4)
-            test_bands(c[1], &cases[i]);
-        if (busy == 1)
-            CHECK((strstr(logged, "registers 256\n") != NULL)
-                      == (c[1]->target.group_nbytes > 48 << 10),
-                  "%s: large blocks\n%s", cases[i].name, logged);
-        twice += c[1]->target.copies ? 1 : twice_buffered(cases[i].name);
-        CHECK(tiled() == 3, "%s: three products by tiles", cases[i].name);
-        jot_close(c[0]);
-        jot_close(c[1]);
+        jot_close(c);
     }
     CHECK(twice >= ran && ran, "%d contractions have two buffers", twice);
 }
@@ -165,6 +180,7 @@ main(int argc, char **argv)
     jot_Config config = {.backend = backend};
     jot_Ctx *c = jot_open(&config);
 
+    archs = argc > 3 ? argv + 3 : NULL;
     if (jot_error(c))
         SKIP("%s: %s", backend, jot_message(c));
     else
