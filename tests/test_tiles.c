@@ -102,7 +102,7 @@ test_bands(const jot_Ctx *c, const TileCase *t)
 /* Architectures of the stand-in, each a context of its own; NULL: the device as it is. */
 static char *const *archs;
 
-/* The case on a device, against what the interpreter has: 0 where no contraction has two buffers. */
+/* The case on a device, against the interpreter: 0 where no contraction has two buffers. */
 static int
 test_case(jot_Config *have, const TileCase *t, int busy, const jot_Var *want)
 {
