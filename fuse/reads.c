@@ -240,7 +240,8 @@ reads_overlap(const IxPool *ix, const Node *map, Ix index)
     if (!(axes & (axes - 1)))
         return false;
     t = jot_ix_linear(ix, index, &c, &n, &tmp);
-    if (n != 2 || !jot_ix_is_axis(ix, t[0].atom, &high) || !jot_ix_is_axis(ix, t[1].atom, &low))
+    if (n != 2 || !jot_ix_is_axis(ix, t[0].atom, &high) || !jot_ix_is_axis(ix, t[1].atom, &low)
+        || t[0].k < 1 || t[1].k < 1)
         return true;
     return t[0].k < t[1].k * map->ext[low] && t[1].k < t[0].k * map->ext[high];
 }

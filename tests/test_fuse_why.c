@@ -96,6 +96,27 @@ test_rules(void)
     run_free(&run);
 }
 
+/* Sums of products over windows, which run along an image or against it, and their mean. */
+static void
+test_windows(void)
+{
+    static const char *const to[2][2] = {{"i2+i4", "i3+i5"}, {"i2-i4+2", "i3-i5+2"}};
+    int k;
+
+    for (k = 0; k < 2; k++) {
+        jot_Ints space = SH(2, 8, 24, 24, 3, 3);
+        V x = jot_reindex(IN(2, 8, 26, 26), space, JOT_INDEX("i0", "i1", to[k][0], to[k][1]));
+        V w = jot_reindex(IN(8, 3, 3), space, JOT_INDEX("i1", "i4", "i5"));
+        V y = jot_sum(jot_mul(x, w), D(4, 5)), z = jot_sub(y, jot_mean(y, JOT_KEEP(2, 3)));
+        Run run;
+
+        CHECK(run_fuse(&run, 1, &z, FUSE_REWARD, 0) == 2, "%s: %d groups", to[k][0],
+              (int)run.fusion.ngroups);
+        check_why(&run, y, WHY_WINDOWS, to[k][0]);
+        run_free(&run);
+    }
+}
+
 /* Two contractions of one product: it is computed in each. An index variable is in memory. */
 static void
 test_reasons(void)
@@ -421,6 +442,7 @@ main(void)
     open_ctx();
     jot_push(ctx);
     test_rules();
+    test_windows();
     test_reasons();
     test_caps();
     test_places();

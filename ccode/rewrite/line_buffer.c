@@ -273,7 +273,7 @@ line_free_sums(LineBuffer *l)
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
-/* Elements between two steps of the axis where it is stored; 0: it is not, or not always alike. */
+/* Elements between two steps of the axis in the last store that has it; 0: none, or unknown. */
 static int64_t
 line_stored(Kernel *k, int axis)
 {

@@ -105,9 +105,12 @@ static uint32_t *
 known_put_axes(Make *m, uint32_t *w, uint32_t pos, const Node *n)
 {
     const uint8_t *axis = m->fusion->axis[pos];
-    int rank = n->kind == NODE_REDUCE ? jot_node(m->ctx, n->input[0])->rank : n->rank, d;
+    bool merged = m->fusion->merged[pos];
+    int rank = n->rank, d;
 
-    *w++ = axis != NULL;
+    if (n->kind == NODE_REDUCE || merged)
+        rank = jot_node(m->ctx, jot_build_real(m->ctx, n->input[0]))->rank;
+    *w++ = (uint32_t)(axis != NULL) | (uint32_t)merged << 1;
     for (d = 0; axis && d < rank; d++)
         *w++ = axis[d];
     return w;
