@@ -23,8 +23,8 @@ typedef struct { const char *name; uint32_t a, b; jot_DType sum; int parts; } Ta
 enum { DOT_BF16, DOT_U8I8, DOT_I8, DOT_U8, DOT_I16, DOTS };
 extern const TargetDot jot_target_dots[DOTS];
 
-/* Of every machine: bytes of a cache line and of a page; lines of a set of the first cache, and its
- * sets: a page has a line of each. */
+/* Of every machine: bytes of a cache line and of a page; lines that a set of the first cache has at
+ * least, and its sets: a page has a line of each. */
 enum { CACHE_LINE = 64, MEMORY_PAGE = 4096, CACHE_WAYS = 8, CACHE_SETS = MEMORY_PAGE / CACHE_LINE };
 
 typedef struct Target {

@@ -24,7 +24,7 @@ rows_collide(const ContractMake *m)
     if (m->r >= (int)m->k->axes.n)
         return false;
     stride = jot_contract_stride(m, m->c.a, m->r) * nbytes;
-    return stride != 0 && stride % 4096 == 0 && m->rows > CACHE_WAYS;
+    return stride != 0 && stride % MEMORY_PAGE == 0 && m->rows > CACHE_WAYS;
 }
 
 /* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses

@@ -131,7 +131,7 @@ choose_rows(const ContractMake *m)
             int64_t stride = jot_kernel_step(m->k, a->buf, a->at, r, m->panel, &tangled);
             far = stride < 0 || stride > ROWS_FAR ? ROWS_FAR + 1e-9 * (double)stride
                                                   : (double)stride;
-            if (ext >= CACHE_WAYS && stride % 1024 == 0) /* the rows fall on one set */
+            if (ext >= CACHE_WAYS && stride % (MEMORY_PAGE / 4) == 0) /* on one set */
                 far = ROWS_COLLIDE + 1e-9 * (double)stride;
         }
         p = (double)(blocks * rows) / (double)ext + ROWS_EACH / (double)rows + ROWS_STRIDE * far +

@@ -176,8 +176,7 @@ jot_sched_ask(Sched *s, const Target *target)
     return ok;
 }
 
-/* The value, loaded by a store into `to` of elements of its own size or smaller: as large as what
- * is stored. */
+/* Is the value a load from a variable of at least as many elements as are stored into `to`? */
 static bool
 ask_beside(const Kernel *k, const Value *v, uint32_t to)
 {
