@@ -31,11 +31,12 @@ main(void)
     jot_Ctx *c = jot_open(NULL);
     jot_Var x = jot_param(c, JOT_F32, JOT_SHAPE(), NULL); /* kernels without an index or a number */
     jot_Var none = jot_sum(jot_zeros(c, JOT_F32, JOT_SHAPE(0)), JOT_ALL_DIMS);
+    jot_Var all = jot_sum(jot_param(c, JOT_F32, JOT_SHAPE(3), NULL), JOT_ALL_DIMS); /* no index of a map */
     jot_Var y = jot_mul(jot_cos(x), jot_exp(x)), g;
 
     jot_grad(y, JOT_VARS(x), &g);
     jot_assign(x, jot_sub(x, jot_scale(g, 0.5)));
-    if (jot_item(y) != 1 || jot_item(x) != -0.5 || jot_item(none) != 0)
+    if (jot_item(y) != 1 || jot_item(x) != -0.5 || jot_item(none) != 0 || jot_item(all) != 0)
         return 1;
     jot_close(c);
     return 0;
