@@ -48,7 +48,7 @@ typedef float ProbeRead(const char *p, size_t nbytes);
 /* FMA(a, x, y) is a * x + y; in strict C nothing else is fused */
 #define PROBE_LOOPS(WIDTH, TARGET, FMA) \
     typedef float Probe##WIDTH __attribute__((vector_size(WIDTH), may_alias)); \
-    TARGET PROBE_PLAIN static float \
+    PROBE_PLAIN TARGET static float \
     probe_peak##WIDTH(long steps) \
     { \
         Probe##WIDTH a[10], x = {0}, y = {1e-3f}; \
@@ -67,7 +67,7 @@ typedef float ProbeRead(const char *p, size_t nbytes);
             sum += a[k][0]; \
         return sum; \
     } \
-    TARGET PROBE_PLAIN static float \
+    PROBE_PLAIN TARGET static float \
     probe_read##WIDTH(const char *p, size_t nbytes) \
     { \
         const Probe##WIDTH *v = (const void *)p; \
