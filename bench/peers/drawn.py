@@ -141,9 +141,9 @@ def check(line, path, own):
         n = y.numel() * y.element_size()
         if at + n > len(data):
             return f"output {k}: too short"
-        got = torch.frombuffer(bytearray(data[at:at + n]) or bytearray(8), dtype=y.dtype)[:y.numel()].reshape(y.shape)
+        got = torch.from_numpy(np.frombuffer(bytearray(data[at:at + n]), np.uint8)).view(y.dtype).reshape(y.shape)
         at += n
-        wrong.append(off(line, k, got, y, e))
+        wrong.append(off(line, k, got, y.cpu(), e.cpu())) # on the host, wherever they were made
     return "; ".join(w for w in wrong if w) or ("" if at == len(data) else "too long")
 
 
