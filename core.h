@@ -947,7 +947,8 @@ JOT_API jot_Var jot_trace_nan(jot_Ctx *ctx, jot_Vars vars);
 /* ---- profile ------------------------------------------------------------------------------ */
 
 /* true: forget earlier records and time all launches from here on; false: stop, the records stay.
- * Fails without a clock (jot_Hooks.now) or memory. The interpreter launches nothing. */
+ * Fails without a clock (jot_Hooks.now) or memory. The interpreter launches nothing. On a device
+ * each launch is waited for meanwhile, and timed from when it was handed over to its end. */
 JOT_API bool jot_profile(jot_Ctx *ctx, bool on);
 /* All launches of one function with the same extents. */
 typedef struct {
@@ -956,7 +957,7 @@ typedef struct {
     double seconds, least;       /* of all launches together; of the fastest one */
     double read, written, flops; /* of one launch: bytes touched, each counted once; operations (a
                                     multiply-add 2, exp and the like 16). 0 for user code */
-    /* the least seconds that these take on this machine (jot_machine) */
+    /* the least seconds that these take on this machine (jot_machine); 0: a device's, or unknown */
     double floor;
 } jot_ProfileKernel;
 /* One launch, or (kernel -1) the making of a plan; the first 65,536 are recorded. */

@@ -257,6 +257,53 @@ test_files(void)
     jot_close(c);
 }
 
+/* On a device each launch is waited for and counted, replayed plans among them; no floor is known,
+ * and no roof. */
+static void
+test_device(void)
+{
+    jot_Config config = {.backend = "opencl"};
+    jot_Ctx *c = jot_open(&config);
+    jot_ProfileKernel kernel[MOST];
+    uint64_t before, launches = 0;
+    char *text;
+    int n;
+
+    if (jot_error(c)) {
+        SKIP("opencl: %s", jot_message(c));
+        jot_close(c);
+        return;
+    }
+    product(c, N);
+    product(c, N);
+    CHECK(jot_profile(c, true), "%s", jot_message(c));
+    before = jot_stats(c).kernels_run;
+    for (int i = 0; i < 5; i++)
+        product(c, N);
+    n = jot_profile_kernels(c, kernel, MOST);
+    for (int i = 0; i < n; i++) {
+        launches += kernel[i].launches;
+        CHECK(kernel[i].least > 0 && kernel[i].floor == 0, "%s: %g s, floor %g", kernel[i].what,
+              kernel[i].least, kernel[i].floor);
+    }
+    CHECK(n > 0 && launches == jot_stats(c).kernels_run - before && launches >= 5,
+          "%d launches in the profile of %d kernels", (int)launches, n);
+    CHECK(find(kernel, n, 2.0 * N * M * K), "a product of known operations");
+    text = written(c, JOT_PROFILE_TABLE);
+    CHECK(strstr(text, "mul sum") && strstr(text, "a device"), "%s", text);
+    free(text);
+    text = written(c, JOT_PROFILE_TRACE);
+    CHECK(json_objects(text) > 5, "%s", text);
+    free(text);
+    jot_profile(c, false);
+    n = jot_profile_events(c, NULL, 0);
+    product(c, N);
+    CHECK(jot_profile_events(c, NULL, 0) == n, "launches after the profile's end count");
+    CHECK(!jot_profile_write(c, JOT_PROFILE_ROOFLINE, "/dev/null") && jot_error(c) == JOT_EUSE
+          && strstr(jot_message(c), "no roofline"), "%s", jot_message(c));
+    jot_close(c);
+}
+
 /* No label of a picture is cut at its edges: letters are some 7 wide. */
 static void
 labels_inside(const char *svg)
@@ -428,6 +475,7 @@ main(void)
         return 2;
     test_counts();
     test_files();
+    test_device();
     test_labels();
     test_comma();
     test_errors();

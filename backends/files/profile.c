@@ -23,6 +23,7 @@ typedef struct {
     const struct Profile *p;
     const Target *target;
     int cores;
+    bool device;
     const jot_ProfileKernel **by_time; /* the dearest first */
     int n;
     double seconds;                    /* of all launches */
@@ -68,8 +69,12 @@ report_table(const Report *r)
             fprintf(r->f, "%6s", "-");
         fprintf(r->f, "  %s (%s)\n", k->what, k->name);
     }
-    fprintf(r->f, "%d kernels, %.3f ms; floor: the least time of its bytes and operations on %d "
-            "cores, to the time taken\n", r->n, r->seconds * 1e3, r->cores);
+    fprintf(r->f, "%d kernels, %.3f ms", r->n, r->seconds * 1e3);
+    if (r->device)
+        fprintf(r->f, "; a device: each launch was waited for, and no floor is known\n");
+    else
+        fprintf(r->f, "; floor: the least time of its bytes and operations on %d cores, to the "
+                "time taken\n", r->cores);
     if (r->p->lost)
         fprintf(r->f, "%llu launches are not in the trace\n", (unsigned long long)r->p->lost);
 }
@@ -307,7 +312,11 @@ jot_profile_write(jot_Ctx *ctx, jot_ProfileForm form, const char *path)
     if (!path || form > JOT_PROFILE_ROOFLINE)
         return jot_fail(ctx, JOT_EUSE, path ? "profile_write: form is %d; 0, 1 and 2 are known"
                                             : "profile_write: path is NULL", (int)form);
+    if (form == JOT_PROFILE_ROOFLINE && ctx->backend->device)
+        return jot_fail(ctx, JOT_EUSE, "profile_write: no roofline: the rates of backend %s are not "
+                        "measured (the host's are); a table and a trace are", ctx->backend->name);
     memset(&r, 0, sizeof r);
+    r.device = ctx->backend->device != NULL;
     r.p = ctx->profile;
     r.target = &ctx->target;
     r.cores = ctx->backend->workers < 1 ? 1 : ctx->backend->workers;

@@ -10,6 +10,7 @@
  *
  * Read before: plan/run.c, plan/data.c. After: backends/opencl/opencl.c. */
 #include "plan/device/device.h"
+#include "plan/tier/profile.h"
 #include "ops/user/code.h"
 
 enum { DEVICE_GROUPS = 4096 }; /* of one launch: more steps are walked in strides */
@@ -155,8 +156,8 @@ jot_device_shrinks(jot_Ctx *ctx, const Plan *plan)
     return true;
 }
 
-JOT_FN bool
-jot_device_step(DeviceRun *r, const PlanStep *step)
+static bool
+device_step(DeviceRun *r, const PlanStep *step)
 {
     const Plan *plan = r->plan;
     void **mem = r->mem + plan->vars.n;
@@ -164,10 +165,6 @@ jot_device_step(DeviceRun *r, const PlanStep *step)
     bool ok = true;
     uint32_t i;
 
-    if (step->copy && !r->apart && !r->made[step->copy - 1])
-        return true; /* an earlier run's is still good */
-    if (step->flow)
-        return jot_flow_device(r, step);
     for (i = 0; i < step->narg; i++) {
         mem[i] = r->mem[plan->args.v[step->arg + i]];
         r->offset[i] = r->apart ? 0 : r->at[plan->args.v[step->arg + i]];
@@ -214,35 +211,63 @@ jot_device_step(DeviceRun *r, const PlanStep *step)
     return ok;
 }
 
+/* Whether somebody asks for the times of single steps: each is then waited for. */
+static bool
+device_timed(const jot_Ctx *ctx)
+{
+    return (ctx->profile && ctx->profile->on) || (jot_plan_dumps(ctx, 't') && ctx->mem.hooks.now);
+}
+
+static bool
+device_step_timed(DeviceRun *r, const PlanStep *step)
+{
+    jot_Ctx *ctx = r->ctx;
+    const Device *device = r->backend->device;
+    const PlanKernel *kernel = step->best.kernel;
+    int64_t start;
+
+    if (!device->finish(r->backend, ctx)) /* what was queued before is not this step's */
+        return false;
+    start = ctx->mem.hooks.now(ctx->mem.hooks.ud);
+    if (!device_step(r, step) || !device->finish(r->backend, ctx))
+        return false;
+    if (ctx->profile && ctx->profile->on)
+        jot_profile_launch(ctx, kernel->name, kernel->what, &step->cost, start);
+    if (jot_plan_dumps(ctx, 't'))
+        jot_plan_timed(ctx, kernel, start);
+    return true;
+}
+
+JOT_FN bool
+jot_device_step(DeviceRun *r, const PlanStep *step)
+{
+    if (step->copy && !r->apart && !r->made[step->copy - 1])
+        return true; /* an earlier run's is still good */
+    if (step->flow)
+        return jot_flow_device(r, step);
+    return device_timed(r->ctx) ? device_step_timed(r, step) : device_step(r, step);
+}
+
 /* A plan that repeats hands its launches over as one. */
 static bool
-device_replays(DeviceRun *r, bool timed)
+device_replays(DeviceRun *r)
 {
     const Device *device = r->backend->device;
     bool again = r->plan->ran;
 
     r->plan->ran = true;
-    return again && !timed && device->replay_begin && !r->plan->flows.n
+    return again && !device_timed(r->ctx) && device->replay_begin && !r->plan->flows.n
         && device->replay_begin(r->backend, r->ctx, &r->plan->replay);
 }
 
 static bool
 device_steps(DeviceRun *r)
 {
-    bool timed = jot_plan_dumps(r->ctx, 't') && r->ctx->mem.hooks.now, ok = true;
-    bool replays = device_replays(r, timed);
+    bool replays = device_replays(r), ok = true;
     uint32_t i;
 
-    for (i = 0; ok && i < r->plan->steps.n; i++) {
-        const PlanStep *step = &r->plan->steps.v[i];
-        int64_t start = timed ? r->ctx->mem.hooks.now(r->ctx->mem.hooks.ud) : 0;
-
-        ok = jot_device_step(r, step);
-        if (ok && timed) {
-            ok = r->backend->device->finish(r->backend, r->ctx);
-            jot_plan_timed(r->ctx, step->best.kernel, start);
-        }
-    }
+    for (i = 0; ok && i < r->plan->steps.n; i++)
+        ok = jot_device_step(r, &r->plan->steps.v[i]);
     return replays ? r->backend->device->replay_end(r->backend, r->ctx, ok) : ok;
 }
 

@@ -102,7 +102,8 @@ profile_new(jot_Ctx *ctx, struct Profile *p, uint64_t key, const char *name, con
     k->sums.read = cost->read;
     k->sums.written = cost->written;
     k->sums.flops = cost->flops;
-    k->sums.floor = jot_cost_floor(cost, t, workers < 1 ? 1 : workers);
+    if (!ctx->backend->device) /* whose rates nobody measured */
+        k->sums.floor = jot_cost_floor(cost, t, workers < 1 ? 1 : workers);
     if (k->sums.name && k->sums.what)
         return k;
     p->kernels.n--;
