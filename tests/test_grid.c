@@ -109,11 +109,28 @@ batch_norm(jot_Ctx *c, jot_Var *out)
     return 4;
 }
 
+/* A gradient by the image, in residue classes of its rows and columns: the last class is shorter, so
+ * its stores have conditions. */
+static int
+strided(jot_Ctx *c, jot_Var *out)
+{
+    jot_Conv conv = {.stride = {3, 3}, .pad = {1, 1}, .groups = 8};
+    jot_Var x = jot_scale(some(c, JOT_F32, JOT_SHAPE(2, 8, 16, 16)), 0.01);
+    jot_Var w = jot_scale(some(c, JOT_F32, JOT_SHAPE(16, 1, 5, 5)), 0.1), y;
+
+    jot_run(c, JOT_VARS(x));
+    jot_run(c, JOT_VARS(w));
+    y = jot_conv2d(x, w, &conv);
+    out[0] = jot_sum(jot_square(y), JOT_ALL_DIMS);
+    jot_grad(out[0], JOT_VARS(x, w), out + 1);
+    return 3;
+}
+
 static const Case cases[] = {
     {"layer norm and gradients", layer_norm, 1, 3}, {"with long columns", long_columns, 1, 4},
     {"softmax and columns", softmax, 1, 2},         {"total of rows", total_of_rows, 1, 2},
     {"columns", columns, 1, 2},                     {"elsewhere", elsewhere, 0, 0},
-    {"batch norm and gradients", batch_norm, 0, 0},
+    {"batch norm and gradients", batch_norm, 0, 0}, {"strided convolution", strided, 0, 0},
 };
 
 static const Device *driver;
@@ -164,8 +181,7 @@ test_case(const Case *t)
     if (t->kernels)
         CHECK(count_logged("schedule\n") == t->kernels && launches == t->launches,
               "%s: %d launches, %d expected, of\n%s", t->name, launches, t->launches, logged);
-    CHECK(!strstr(logged, "p || ") && !strstr(logged, "p | "), "%s: the plain schedule\n%s",
-          t->name, logged);
+    CHECK(!strstr(logged, ":1p"), "%s: the plain schedule\n%s", t->name, logged);
     for (int i = 0; i < n; i++)
         CHECK(difference(out[1][i], out[0][i]) < 2e-5, "%s: result %d is off by %g", t->name, i,
               difference(out[1][i], out[0][i]));

@@ -27,7 +27,7 @@ jot_epilogue_stored(const Kernel *k, const Epilogue *r, uint32_t value)
 {
     for (uint32_t i = 0; i < r->nplain; i++)
         if (r->plain[i].value == value && k->values.v[value].free == r->space
-            && !r->plain[i].acc && jot_store_spreads(k, &r->plain[i]))
+            && !r->plain[i].acc && !r->plain[i].ncond && jot_store_spreads(k, &r->plain[i]))
             return (int)i;
     return -1;
 }

@@ -310,7 +310,7 @@ nest_width(const Grid *g, int nest)
         int size;
         if (st->nest != nest)
             continue;
-        wide = store && !store->acc && st->free == g->nest[nest].grid;
+        wide = store && !store->acc && !store->ncond && st->free == g->nest[nest].grid;
         if (wide) {
             jot_grid_moved(k, store->buf, store->at, moved);
             size = (int)jot_dtype_nbytes((jot_DType)k->bufs.v[store->buf].dtype);

@@ -174,7 +174,7 @@ jot_store_spreads(const Kernel *k, const KStore *store)
     for (int d = 0; d < store->nidx; d++)
         if (!index_spreads(k, k->ixs.v[store->at + (uint32_t)d], &seen))
             return false;
-    return (store->free & ~seen) == 0 && store->ncond == 0;
+    return (store->free & ~seen) == 0;
 }
 
 /* ---- what is asked ------------------------------------------------------------------------ */

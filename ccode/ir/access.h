@@ -44,7 +44,8 @@ JOT_FN uint64_t jot_kernel_axes_kind(const Kernel *k, AxisKind kind);
 JOT_FN uint64_t jot_kernel_axes_of(const Kernel *k, uint32_t at, int n);
 #define jot_kernel_cond_axes(k, v) jot_kernel_axes_of(k, (v)->at + (v)->nidx, (v)->ncond)
 
-/* Does the store go to an element of its own for each point? Not asked: whether it accumulates. */
+/* Does the store go to an element of its own for each point? Not asked: whether it accumulates, and
+ * on what condition. */
 JOT_FN bool jot_store_spreads(const Kernel *k, const KStore *store);
 
 /* ---- what is asked ---- */
