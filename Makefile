@@ -319,7 +319,7 @@ dist-check: dist
 
 # bench: jot on the workloads of bench/, by turns with whoever is here: OpenBLAS and oneDNN where
 # their headers are, PyTorch from PEERS=<virtual environment>. W='gemm_* conv_*' chooses;
-# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort,ggml; PATIENCE=seconds for one
+# BUDGET=seconds each, over ROUNDS turns; THREADS=1,2; MODES=eager,compile,ort,openvino,jax,ggml; PATIENCE=seconds for one
 # answer; COLD=1: from an empty cache; TUNE=8: jot once more, with so many schedules timed (JOT_TUNE);
 # BEFORE=another build's build/bench/bench: its jot by turns with this one;
 # DEVICE=cuda, opencl: on that backend, against PyTorch on the GPU and the device's own copies

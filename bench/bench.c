@@ -38,7 +38,7 @@
 enum { MOST_SERVERS = 32 };
 
 typedef struct {
-    char peer[32], mode[16]; /* mode: of torch; or ort, ggml */
+    char peer[32], mode[16]; /* mode: of torch; or a system */
     int threads;
     pid_t pid;
     int ask;
@@ -53,6 +53,23 @@ static struct {
     bool cold, device, drawn;
     Server server[MOST_SERVERS];
 } run = {.out = "out/bench/bench.jsonl", .budget = 1, .patience = 60, .rounds = 3};
+
+/* ---- peers -------------------------------------------------------------------------------- */
+
+/* The program that answers for a mode: of torch's own there are several. */
+static const char *
+peer_program(const char *mode)
+{
+    static const char *const of[][2] = {
+        {"ort", "bench/peers/runtime_peer.py"}, {"openvino", "bench/peers/runtime_peer.py"},
+        {"jax", "bench/peers/jax_peer.py"},     {"ggml", "bench/peers/ggml_peer.py"},
+    };
+
+    for (size_t k = 0; k < sizeof of / sizeof *of; k++)
+        if (!strcmp(of[k][0], mode))
+            return of[k][1];
+    return "bench/peers/torch_peer.py";
+}
 
 /* ---- processes ---------------------------------------------------------------------------- */
 
@@ -92,9 +109,7 @@ become(const Server *s, const char *cold, const char *note)
         setenv("JOT_CACHE_DIR", "out/bench/tuned", 1);
     }
     if (s->mode[0]) {
-        const char *program = !strcmp(s->mode, "ort")    ? "bench/peers/ort_peer.py"
-                              : !strcmp(s->mode, "ggml") ? "bench/peers/ggml_peer.py"
-                                                         : "bench/peers/torch_peer.py";
+        const char *program = peer_program(s->mode);
 
         snprintf(python, sizeof python, "%s/bin/python", run.peers);
         execl(python, python, program, "--mode", s->mode, "--threads", threads,
@@ -271,7 +286,7 @@ add_servers(const char *threads, const char *modes)
             char mode[16];
 
             snprintf(mode, sizeof mode, "%.*s", (int)strcspn(m, ","), m);
-            add_server(strcmp(mode, "ort") && strcmp(mode, "ggml") ? "torch-" : "", mode, atoi(t));
+            add_server(strstr(peer_program(mode), "torch") ? "torch-" : "", mode, atoi(t));
         }
 }
 

@@ -1,15 +1,15 @@
-"""ONNX Runtime on the CPU over the networks of bench/ in inference: torchvision's, exported once to a
-folder of the system's temporary files. Needs torch, torchvision, onnx and onnxruntime.
+"""ONNX Runtime or OpenVINO on the CPU over the networks of bench/ in inference: torchvision's, exported once to a
+folder of the system's temporary files. Needs torch, torchvision, onnx, and onnxruntime or openvino.
 
-    ort_peer.py [--threads T] [pattern...]       one JSON line each
-    ort_peer.py ... --serve                      answers 'name seconds' lines (bench.c, MODES=ort)
+    runtime_peer.py [--mode ort|openvino] [--threads T] [pattern...]       one JSON line each
+    runtime_peer.py ... --serve           answers 'name seconds' lines (bench.c, MODES=ort,openvino)
 """
 import argparse, os, tempfile, time
 import numpy as np
 from common import emit, serve, wanted
 
 ap = argparse.ArgumentParser()
-ap.add_argument("--mode", default="ort")
+ap.add_argument("--mode", default="ort", choices=["ort", "openvino"])
 ap.add_argument("--threads", type=int, default=2)
 ap.add_argument("--serve", action="store_true")
 ap.add_argument("patterns", nargs="*")
@@ -39,14 +39,27 @@ def exported(net, batch):
     return path
 
 
-def session(net, batch):
+def ort(path):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = args.threads, 1
-    s = onnxruntime.InferenceSession(exported(net, batch), options, providers=["CPUExecutionProvider"])
+    s = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     put = s.get_inputs()[0]
     x = np.random.randn(*put.shape).astype(np.float32)
     return lambda: s.run(None, {put.name: x})
+
+
+def openvino(path):
+    """f32 is kept: on processors with bf16 it would compute in that."""
+    import openvino
+    how = {"INFERENCE_NUM_THREADS": args.threads, "PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}
+    m = openvino.Core().compile_model(path, "CPU", how)
+    x, request = np.random.randn(*m.input(0).shape).astype(np.float32), m.create_infer_request()
+    return lambda: request.infer({0: x})
+
+
+def session(net, batch):
+    return {"ort": ort, "openvino": openvino}[args.mode](exported(net, batch))
 
 
 W = {f"{net}_infer_b{b}": (lambda net=net, b=b: session(net, b)) for net in NETS for b in (1, 8)}
@@ -61,8 +74,8 @@ def prepared(name):
 
 
 if args.serve:
-    serve(W, prepared, "ort", args.threads)
+    serve(W, prepared, args.mode, args.threads)
 else:
     for name in W:
         if wanted(name, args.patterns):
-            emit(name, "ort", args.threads, W[name]())
+            emit(name, args.mode, args.threads, W[name]())
