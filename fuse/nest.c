@@ -250,8 +250,8 @@ pair_runs(const Nests *j, const NestPair *p)
 
 /* ---- what a scatter begins with ------------------------------------------------------------ */
 
-/* The scatter by data that z adds something to, as the scatter adds its terms: of one dtype that
- * memory has as it is computed. 0 of *r: none. */
+/* Is z something and a scatter by data, *r, that nothing else reads, joined as the scatter joins its
+ * terms? Halves are summed as floats, so these are not what is stored of them. */
 static bool
 begins_sum(const Nests *j, uint32_t z, uint32_t *r)
 {
@@ -264,8 +264,7 @@ begins_sum(const Nests *j, uint32_t z, uint32_t *r)
 
         if (sum->kind == NODE_REDUCE && j->nread[*r] == 1 && !(f->bits[*r] & (FN_LEAF | FN_KEEP))
             && jot_fuse_is_scatter(f, *r) && !jot_fuse_is_solved(f, *r) && sum->op != REDUCE_VAR
-            && jot_reduce_info[sum->op].combine == n->op && sum->dtype == n->dtype
-            && sum->dtype != JOT_F16 && sum->dtype != JOT_BF16)
+            && jot_reduce_info[sum->op].combine == n->op && sum->dtype == n->dtype)
             return true;
     }
     return false;

@@ -232,7 +232,8 @@ jot_build_begun(const Build *b, NodeId id)
     return 0;
 }
 
-/* Axes of z are walked by its first store alone (ccode/rewrite/scatter.c has such, too). */
+/* Axes of z are walked by its first store alone, which goes before all others of the kernel: those
+ * share loops with the second (ccode/rewrite/scatter.c has such, too). */
 JOT_FN bool
 jot_build_begin(Build *b, NodeId id, NodeId scatter)
 {
@@ -240,7 +241,8 @@ jot_build_begin(Build *b, NodeId id, NodeId scatter)
     bool first = jot_build_real(b->ctx, z->input[0]) == scatter;
     Guards none = {0, {0}};
     Ix index[JOT_MAX_RANK];
-    uint32_t x, store;
+    uint32_t x, n;
+    KStore begin;
     int axis;
 
     jot_build_space(b, id, index);
@@ -250,11 +252,14 @@ jot_build_begin(Build *b, NodeId id, NodeId scatter)
     x = jot_build_value(b, z->input[first], index, &none);
     if (!reduce_store(b, id, index, x, EW_NONE, NULL))
         return false;
-    store = b->k->stores.n;
+    n = b->k->stores.n - 1;
+    begin = b->k->stores.v[n];
+    memmove(b->k->stores.v + 1, b->k->stores.v, n * sizeof begin);
+    b->k->stores.v[0] = begin;
     jot_build_space(b, scatter, index);
     if (!reduce_scatter(b, scatter, id, index))
         return false;
-    b->k->stores.v[store].onto = true;
+    b->k->stores.v[n + 1].onto = true;
     jot_kernel_refresh(b->k);
     return true;
 }
