@@ -62,6 +62,7 @@ typedef enum {
     WHY_INDEX,        /* index variables are read from memory */
     WHY_CODE,         /* user code reads and writes whole arrays */
     WHY_SCATTER,      /* a scatter, rewritten as a gather over its outputs, has its own nest */
+    WHY_BEGINS,       /* a scatter by data begins with what is added to it, and with no more */
     WHY_NODES,        /* the group would have more than FUSE_NODES nodes */
     WHY_BUFFERS,      /* ... more than FUSE_BUFFERS variables */
     WHY_PIECES,       /* a long sum of computed terms is cut into pieces here */

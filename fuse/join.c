@@ -32,6 +32,7 @@ join_arrays(Nests *j)
     j->group_of = jot_arena_array(&f->arena, uint32_t, n);
     j->seen = jot_arena_array(&f->arena, uint32_t, n);
     j->count = jot_arena_array(&f->arena, uint32_t, n);
+    j->nread = jot_arena_array(&f->arena, uint32_t, n);
     j->number = jot_arena_array(&f->arena, uint32_t, (size_t)f->verts.n + 1);
     j->edge_in = jot_arena_array(&f->arena, uint32_t, edges);
     j->edge_out = jot_arena_array(&f->arena, uint32_t, edges);
@@ -44,7 +45,7 @@ static void
 join_groups(Nests *j)
 {
     Fuser *f = j->f;
-    uint32_t k;
+    uint32_t k, i;
 
     for (k = 0; k < j->n; k++) {
         j->group[k].root = f->order[k].b;
@@ -53,9 +54,12 @@ join_groups(Nests *j)
         j->group[k].next = NEST_OUT;
         j->nest[k].groups = 1;
     }
-    for (k = 0; k < f->n; k++)
+    for (k = 0; k < f->n; k++) {
         j->group_of[k] = f->real[k] == k && (f->bits[k] & FN_STORED) && f->vert[k] != FUSE_NO_VERT
                        ? j->number[jot_fuse_find(f, f->vert[k])] : NEST_OUT;
+        for (i = f->in0[k]; i < f->in0[k + 1] && f->real[k] == k; i++)
+            j->nread[f->in[i]]++;
+    }
 }
 
 /* Edges by reader and by producer. */
@@ -286,6 +290,25 @@ join_all(Nests *j)
     return true;
 }
 
+/* Before what a scatter is added to becomes part of a larger nest. */
+static void
+join_begins(Nests *j)
+{
+    Fuser *f = j->f;
+    uint32_t k;
+
+    for (k = 0; k < f->edges.n && f->visits < j->limit; k++) {
+        const FuseEdge *e = &f->edges.v[k];
+        uint32_t a = j->group_of[e->from];
+
+        f->visits++;
+        if ((f->gflags[j->group[a].root] & (FV_SCATTER | FV_SOLVED)) == FV_SCATTER
+            && f->node[e->from]->kind == NODE_REDUCE && j->group[a].nest == a
+            && j->group[e->group].nest == e->group)
+            (void)join_pair(j, a, e->group);
+    }
+}
+
 /* Is a part of an axis what some edge's variable is read at? */
 static bool
 join_any_part(const Nests *j)
@@ -447,6 +470,7 @@ jot_fuse_join(Fuser *f)
         join_edges(j);
         join_heights(j);
         j->limit = f->visits + (uint64_t)JOIN_VISITS * f->in0[f->n];
+        join_begins(j);
         ok = join_all(j);
         if (ok && join_any_part(j)) {
             j->parts = true;

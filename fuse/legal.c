@@ -25,6 +25,7 @@ jot_fuse_why(FuseWhy why)
         "an index variable is in memory",
         "user code reads and writes whole arrays",
         "a scatter is solved for its outputs in a nest of its own",
+        "a scatter begins with what is added to it, if that sum is stored alone, read by no other",
         "the group would have too many nodes",
         "the group would read and store too many variables",
         "a long sum is cut into pieces of one length",

@@ -6,7 +6,8 @@
  * What goes between two nests decides first: each of its dimensions lies on one axis of each, from
  * end to end, and everywhere on the same one. Then variables that both read, as far as they agree;
  * then equal dimensions of equal extents. Axes left get numbers of their own. Two axes are never
- * laid on one, so within a nest an index names one thing.
+ * laid on one, so within a nest an index names one thing. A scatter by data joins one nest alone, of
+ * what its sums are added to: they begin with that.
  *
  * requires  uses of each group   keeps  axes of b   gives  a pair, then the union
  * Read before: fuse/reads.c. After: fuse/epilogue.c. */
@@ -247,6 +248,67 @@ pair_runs(const Nests *j, const NestPair *p)
             && !(p->edges && (a & (up | back)) && (b & (up | back))));
 }
 
+/* ---- what a scatter begins with ------------------------------------------------------------ */
+
+/* Is z something and a scatter by data, *r, that nothing else reads, joined as the scatter joins its
+ * terms? Halves are summed as floats, so these are not what is stored of them. */
+static bool
+begins_sum(const Nests *j, uint32_t z, uint32_t *r)
+{
+    const Fuser *f = j->f;
+    const Node *n = f->node[z];
+    uint32_t k;
+
+    for (k = 0; n->kind == NODE_EW && n->ninputs == 2 && k < 2; k++) {
+        const Node *sum = f->node[*r = f->in[f->in0[z] + k]];
+
+        if (sum->kind == NODE_REDUCE && j->nread[*r] == 1 && !(f->bits[*r] & (FN_LEAF | FN_KEEP))
+            && jot_fuse_is_scatter(f, *r) && !jot_fuse_is_solved(f, *r) && sum->op != REDUCE_VAR
+            && jot_reduce_info[sum->op].combine == n->op && sum->dtype == n->dtype)
+            return true;
+    }
+    return false;
+}
+
+/* Of nest a, does b read the variable alone, and nobody else that? */
+static bool
+begins_alone(Nests *j, const NestPair *p, uint32_t r)
+{
+    const NestGroup *a = &j->group[p->a], *b = &j->group[p->b];
+    uint32_t k;
+
+    for (k = a->suc; k < j->group[p->a + 1].suc; k++) {
+        const FuseEdge *e = &j->f->edges.v[j->edge_out[k]];
+
+        j->f->visits++;
+        if ((e->from == r) != (e->group == p->b))
+            return false;
+    }
+    return j->group_of[r] == p->a && a->next == NEST_OUT && b->next == NEST_OUT;
+}
+
+/*     r[@e0(i), j] += y[i, j]    z = x + r     ->     z = x    z[@e0(i), j] += y[i, j]
+ *
+ * One nest after the other, so no axes are laid on each other. */
+static FuseWhy
+pair_begins(Nests *j, NestPair *p)
+{
+    const NestGroup *b = &j->group[p->b];
+    uint32_t r;
+
+    if ((j->f->gflags[j->group[p->a].root] | j->f->gflags[b->root]) & FV_CODE)
+        return WHY_CODE;
+    if (j->nest[p->b].rigid || !(j->f->gflags[j->group[p->a].root] & FV_SCATTER))
+        return WHY_SCATTER;
+    if (b->nown != 1 || !begins_sum(j, j->uses.v[b->own].pos, &r) || !begins_alone(j, p, r))
+        return WHY_BEGINS;
+    if (!pair_rest(j, p))
+        return WHY_NODES;
+    p->begins = true;
+    p->shared = 0;
+    return WHYS;
+}
+
 JOT_FN FuseWhy
 jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 {
@@ -254,16 +316,13 @@ jot_nest_pair(Nests *j, uint32_t a, uint32_t b, NestPair *p)
 
     p->a = a;
     p->b = b;
-    p->edges = p->parts = p->blocks = false;
+    p->edges = p->parts = p->blocks = p->begins = false;
     p->naxes = j->nest[b].naxes;
     memcpy(p->ext, j->nest[b].ext, sizeof p->ext);
     p->row = 0;
     memset(p->map, NEST_NONE, sizeof p->map);
     if (j->nest[a].rigid || j->nest[b].rigid)
-        return j->f->gflags[j->group[a].root] & FV_CODE
-                       || j->f->gflags[j->group[b].root] & FV_CODE
-                   ? WHY_CODE
-                   : WHY_SCATTER;
+        return pair_begins(j, p);
     if (j->nest[a].weight + j->nest[b].weight > FUSE_NODES)
         return WHY_NODES;
     p->shared = j->nest[b].shared;
@@ -305,6 +364,7 @@ jot_nest_union(Nests *j, const NestPair *p)
     b->windows |= a->windows;
     b->runs |= a->runs;
     b->blocks = p->blocks || a->blocks || b->blocks;
+    b->rigid |= a->rigid;
     b->weight += a->weight;
     b->shared = p->shared;
     b->spread |= jot_nest_mask(p, a->spread, a->naxes);

@@ -57,7 +57,7 @@ typedef struct {
     uint16_t runs;               /* FV_RUNS, FV_RUNS_BACK, FV_WHOLE: of what kinds these are */
     bool blocks;                 /* by blocks of rows */
     bool windows;                /* sums of products over windows, no contraction (depthwise) */
-    bool rigid;                  /* user code and scatters: joins nothing */
+    bool rigid;                  /* user code and scatters: joins nothing but `begins` */
     int naxes;
     int64_t ext[NEST_AXES];
     double nbytes, flops;        /* of memory, of arithmetic */
@@ -73,6 +73,7 @@ typedef struct Nests {
     Vec(NestUse) uses;
     uint32_t *edge_in, *edge_out; /* numbers of f->edges, by reader; by producer */
     uint32_t *seen, *count, stamp; /* by position: marks */
+    uint32_t *nread;             /* by position: operands that it is */
     uint32_t unions;             /* so far */
     uint64_t limit;              /* of f->visits */
     bool parts;                  /* sums may be read at parts of axes, once the rest has joined */
@@ -88,6 +89,7 @@ typedef struct {
     uint32_t row;                /* of shared: the axis that is blocked; 0: none */
     bool blocks;                 /* contractions inside, with more than work on one's stores */
     bool edges;                  /* some variable passes between them */
+    bool begins;                 /* a is a scatter, to which b adds what its sums begin with */
     bool parts;                  /* ... and is read at a part of an axis: under shared loops only */
     double nbytes;               /* of memory, as one */
 } NestPair;

@@ -275,6 +275,20 @@ reward_blocks(Nests *j, NestPair *p, const RewardSum *sum, FuseWhy *why)
     return two + t->call - one;
 }
 
+/* A scatter begins with what is added to it: its results are neither written nor read before. */
+static double
+reward_begins(Nests *j, NestPair *p)
+{
+    const Target *t = &j->f->ctx->target;
+    const Nest *a = &j->nest[p->a], *b = &j->nest[p->b];
+    double sums = (double)jot_node_nbytes(j->f->node[j->uses.v[j->group[p->b].own].pos]);
+
+    p->nbytes = a->nbytes + b->nbytes - 2 * sums;
+    return reward_time(t, a->nbytes, a->flops, t->cores)
+         + reward_time(t, b->nbytes, b->flops, t->cores) + t->call
+         - reward_time(t, p->nbytes, a->flops + b->flops, t->cores);
+}
+
 JOT_FN double
 jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
 {
@@ -283,6 +297,8 @@ jot_nest_reward(Nests *j, NestPair *p, FuseWhy *why)
     RewardSum sum = {0, 0, 0};
     double shared, apart;
 
+    if (p->begins)
+        return reward_begins(j, p);
     reward_between(j, p, &sum);
     reward_both(j, p, &sum);
     sum.saved += reward_writes(j, p);

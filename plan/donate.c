@@ -138,7 +138,7 @@ jot_donate_wishes(Make *m, uint32_t group)
             continue;
         if (!jot_vec_reserve(&m->ctx->mem, m->wishes, 1))
             return false;
-        m->wishes.v[m->wishes.n++] = (PlanWish){out, in};
+        m->wishes.v[m->wishes.n++] = (PlanWish){out, in, m->root[out] || m->readers[in] == 1};
     }
     return true;
 }
@@ -161,8 +161,10 @@ jot_donate_wish(const Make *m, Kernel *k, const BuildArgs *args)
         uint32_t out = donate_buf(m, args, m->wishes.v[i].out);
         uint32_t in = donate_buf(m, args, m->wishes.v[i].in);
 
-        if (out && in && k->bufs.v[out].role == BUF_OUTPUT && k->bufs.v[in].role == BUF_INPUT)
+        if (out && in && k->bufs.v[out].role == BUF_OUTPUT && k->bufs.v[in].role == BUF_INPUT) {
             k->bufs.v[out].over = (uint8_t)in;
+            k->bufs.v[out].ends = m->wishes.v[i].ends;
+        }
     }
 }
 

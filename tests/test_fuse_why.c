@@ -298,6 +298,50 @@ test_scatters(void)
     run_free(&run);
 }
 
+/* What is added to sums at places that are data begins them, if nothing else reads them and nothing
+ * else is stored of it. Sums of halves are floats, which are read by their rounding; the largest of
+ * halves are halves. */
+static void
+test_begins(void)
+{
+    V x = IN(9, 4), y = IN(8, 4), at = jot_array(ctx, JOT_I32, SH(8), NULL), r, out[2];
+    const jot_Strs map = JOT_INDEX("@e0(i0)", "i1");
+    Run run;
+
+    r = jot_reindex_reduce_ex(JOT_ADD, y, SH(9, 4), map, JOT_NONE_STRS, JOT_VARS(at));
+    out[0] = jot_add(jot_exp(x), r);
+    CHECK(run_fuse(&run, 1, out, FUSE_REWARD, 0) == 1, "%d groups", (int)run.fusion.ngroups);
+    check_place(&run, r, PLACE_INSIDE, "sums that begin with something");
+    check_result(&run, "begun");
+    run_free(&run);
+    CHECK(run_fuse(&run, 1, out, FUSE_PAPER, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, r, WHY_RULE2, "begun, by the rules");
+    run_free(&run);
+
+    out[1] = r;
+    CHECK(run_fuse(&run, 2, out, FUSE_REWARD, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, r, WHY_BEGINS, "sums that are asked for");
+    check_result(&run, "sums that are asked for");
+    run_free(&run);
+    out[1] = jot_sqrt(out[0]);
+    CHECK(run_fuse(&run, 2, out, FUSE_REWARD, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, r, WHY_BEGINS, "read where it is stored");
+    run_free(&run);
+    out[0] = jot_sub(x, r);
+    CHECK(run_fuse(&run, 1, out, FUSE_REWARD, 0) == 2, "%d groups", (int)run.fusion.ngroups);
+    check_why(&run, r, WHY_BEGINS, "a difference");
+    run_free(&run);
+    for (int k = 0; k < 2; k++) {
+        r = jot_reindex_reduce_ex(k ? JOT_MAX : JOT_ADD, jot_cast(y, JOT_F16), SH(9, 4), map,
+                                  JOT_NONE_STRS, JOT_VARS(at));
+        out[0] = (k ? jot_maximum : jot_add)(jot_cast(x, JOT_F16), r);
+        CHECK(run_fuse(&run, 1, out, FUSE_REWARD, 0) == 2 - k, "%d groups",
+              (int)run.fusion.ngroups);
+        check_result(&run, "halves");
+        run_free(&run);
+    }
+}
+
 /* Reindexes that cannot be composed: the chain is cut now and then. */
 static void
 test_chain(void)
@@ -449,6 +493,7 @@ main(void)
     test_dear();
     test_later();
     test_scatters();
+    test_begins();
     test_chain();
     test_code();
     jot_pop(ctx);

@@ -259,9 +259,12 @@ build_group(Build *b)
     if (!build_axes(b, &b->graph->fusion->groups[b->group]))
         return false;
     for (i = 0; id; id = build_stored(b, ++i)) {
+        NodeId begun = jot_build_begun(b, id);
+
         jot_build_space(b, id, index);
-        if (jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
-                                                      : !build_store(b, id, index))
+        if (begun                                         ? !jot_build_begin(b, id, begun)
+            : jot_node(b->ctx, id)->kind == NODE_REDUCE ? !jot_build_reduce(b, id, index, false)
+                                                          : !build_store(b, id, index))
             return false;
     }
     return true;

@@ -91,6 +91,10 @@ JOT_FN uint32_t jot_build_rounded(Build *b, jot_DType dtype, uint32_t value);
 JOT_FN void jot_build_space(Build *b, NodeId id, Ix *index);
 /* A reduction that other members of the group read at index: its value there. */
 JOT_FN uint32_t jot_build_inner(Build *b, NodeId id, const Ix *index);
+/* z = x + a scatter that is in the group for z alone: z begins as x, and is added to. 0: z is none
+ * such; the scatter. */
+JOT_FN NodeId jot_build_begun(const Build *b, NodeId id);
+JOT_FN bool jot_build_begin(Build *b, NodeId id, NodeId scatter);
 /* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */
 JOT_FN bool jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone);
 /* 0 <= at < ext as guards, as far as it is not known; *never: it cannot hold. */

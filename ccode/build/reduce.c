@@ -5,6 +5,8 @@
  *                                              over the rest of y[solution] where that is inside
  *     scattered  out[@e0(i0)] op= y[i0]        an accumulating store: what cannot be solved, or
  *                                              stands in one nest with other stores
+ *     begun      z[e0] = x[e0]                 of z = x op out, which alone reads out: out's terms
+ *                z[@e0(i0)] op= y[i0]          go to z
  *
  * requires a REDUCE node     keeps the order of summation within an output element unspecified
  *
@@ -189,8 +191,9 @@ jot_build_inner(Build *b, NodeId id, const Ix *index)
     return jot_build_rounded(b, (jot_DType)node->dtype, v);
 }
 
+/* Terms are added to variable `into`, which is the node itself, or a sum that goes on from it. */
 static bool
-reduce_scatter(Build *b, NodeId id, const Ix *index)
+reduce_scatter(Build *b, NodeId id, NodeId into, const Ix *index)
 {
     const Node *node = jot_node(b->ctx, id);
     EwOp op = (EwOp)jot_reduce_info[node->op].combine;
@@ -209,7 +212,56 @@ reduce_scatter(Build *b, NodeId id, const Ix *index)
         g.n = 1;
         g.v[0] = jot_ix_const(&b->ctx->ix, 0);
     }
-    return reduce_store(b, id, to, reduce_times(b, node, reduce_body(b, node, index, &g)), op, &g);
+    return reduce_store(b, into, to, reduce_times(b, node, reduce_body(b, node, index, &g)), op, &g);
+}
+
+JOT_FN NodeId
+jot_build_begun(const Build *b, NodeId id)
+{
+    const Node *z = jot_node(b->ctx, id);
+    const Fusion *f = b->graph->fusion;
+
+    for (int k = 0; z->kind == NODE_EW && k < z->ninputs; k++) {
+        NodeId r = jot_build_real(b->ctx, z->input[k]);
+        const Node *node = jot_node(b->ctx, r);
+
+        if (node->kind == NODE_REDUCE && !node->data && f->place[node->at] == PLACE_INSIDE
+            && f->group[node->at] == b->group && !jot_build_is_plain(b->ctx, node))
+            return r;
+    }
+    return 0;
+}
+
+/* Axes of z are walked by its first store alone, which goes before all others of the kernel: those
+ * share loops with the second (ccode/rewrite/scatter.c has such, too). */
+JOT_FN bool
+jot_build_begin(Build *b, NodeId id, NodeId scatter)
+{
+    const Node *z = jot_node(b->ctx, id);
+    bool first = jot_build_real(b->ctx, z->input[0]) == scatter;
+    Guards none = {0, {0}};
+    Ix index[JOT_MAX_RANK];
+    uint32_t x, n;
+    KStore begin;
+    int axis;
+
+    jot_build_space(b, id, index);
+    for (int d = 0; d < z->rank; d++)
+        if (jot_ix_is_axis(&b->ctx->ix, index[d], &axis))
+            b->k->axes.v[axis].kind = AXIS_CLEAR;
+    x = jot_build_value(b, z->input[first], index, &none);
+    if (!reduce_store(b, id, index, x, EW_NONE, NULL))
+        return false;
+    n = b->k->stores.n - 1;
+    begin = b->k->stores.v[n];
+    memmove(b->k->stores.v + 1, b->k->stores.v, n * sizeof begin);
+    b->k->stores.v[0] = begin;
+    jot_build_space(b, scatter, index);
+    if (!reduce_scatter(b, scatter, id, index))
+        return false;
+    b->k->stores.v[n + 1].onto = true;
+    jot_kernel_refresh(b->k);
+    return true;
 }
 
 /* ---- alone in its group ------------------------------------------------------------------- */
@@ -240,7 +292,7 @@ reduce_scatter_alone(Build *b, NodeId id)
     for (d = 0; d < y->rank; d++)
         if (!jot_build_axis(b, "i", d, y->ext[d], &index[d]))
             return jot_build_fail(b, "too many axes");
-    return reduce_scatter(b, id, index);
+    return reduce_scatter(b, id, id, index);
 }
 
 JOT_FN bool
@@ -250,7 +302,7 @@ jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone)
 
     if (!alone)
         return jot_build_is_plain(b->ctx, jot_node(b->ctx, id)) ? reduce_plain(b, id, index)
-                                                               : reduce_scatter(b, id, index);
+                                                               : reduce_scatter(b, id, id, index);
     if (!reduce_inverted(b, id, &done))
         return false;
     return done || reduce_scatter_alone(b, id);

@@ -183,10 +183,16 @@ grid_reads(Grid *g)
     }
 }
 
-/* What it reads is placed; of other places than its own, before that nest. */
+/* What it reads, or adds to, is placed; of other places than its own, before that nest. */
 static bool
 grid_ready(const Grid *g, const GridStage *st, int nest)
 {
+    const KStore *s = st->store ? &g->k->stores.v[st->what] : NULL;
+    for (int i = 0; s && s->onto && i < g->nstages; i++) {
+        const KStore *other = &g->k->stores.v[g->stage[i].what];
+        if (g->stage[i].store && !g->stage[i].nest && other->buf == s->buf && !other->acc)
+            return false;
+    }
     for (int i = 0; i < g->nstages; i++)
         if (st->reads[i]
             && (!g->stage[i].nest || (st->reads[i] == READ_ELSEWHERE && g->stage[i].nest == nest)))

@@ -7,7 +7,8 @@
  * each element once. So it is enough that each
  * load of the input has, at the same address, under the same loops and behind it in the text, a
  * store of the output: no other store of the function touches that element, and no later load reads
- * it. What stands before all phases is read again in each of them.
+ * it. What stands before all phases is read again in each of them. Where the output is added to as
+ * the input was (ccode/rewrite/partial.c), nothing may read the input.
  *
  * Who builds the kernel asks (KBuf.over), here it is answered; the two pointers are then not said
  * to be apart, which keeps the compiler to the order of the text. The loops' steps still are
@@ -87,13 +88,17 @@ over_once(const Code *code, uint32_t out)
 static bool
 over_allowed(const Code *code, const uint32_t *place, uint32_t out, uint32_t in)
 {
+    bool adds = false;
+    for (uint32_t i = 0; i < code->k->stores.n; i++)
+        adds |= code->k->stores.v[i].onto && code->k->stores.v[i].buf == out;
     if (!over_once(code, out))
         return false;
     for (uint32_t i = 0; i < code->order.n; i++) {
         uint32_t n = code->order.v[i];
         const Inst *r = &code->inst.v[n];
         bool reads = r->op == C_LOAD || r->op == C_INT;
-        if (reads && r->uses && (r->aux == out || (r->aux == in && r->op == C_INT)))
+        if (reads && r->uses
+            && (r->aux == out ? !adds : r->aux == in && (adds || r->op == C_INT)))
             return false;
         if (reads && r->uses && r->aux == in && !over_stored(code, place, n, out))
             return false;

@@ -3,11 +3,15 @@
  *     %7 = select %2 %5 x[i, j]                  y begins as x
  *     !0 y[i, j] = %7                     ->     !0 y[i, j] = %5 where %2
  *
+ *     !0 y[e0, e1] = x[e0, e1]                   y begins as x
+ *     !1 y[@e0(i), j] add= %3             ->     !1 y[@e0(i), j] add= %3
+ *
  * Of an update in place, y over x (KBuf.over), only the part that changes is walked: the condition
  * goes into the bounds of the loops (ccode/lower/bounds.c). Who runs the kernel sees to it that y
  * begins as x (KBuf.begins): it lies there, or x is copied before. At most one buffer of a kernel.
  *
- * What the new value asks of the same places, its loads' conditions, is answered by then.
+ * What the new value asks of the same places, its loads' conditions, is answered by then. What a
+ * scatter begins with is not stored where x ends: to copy x by one thread would be no gain.
  *
  *   requires  a kernel without a schedule, KBuf.over      keeps  what is stored, to the bit
  *   breaks    numbers of values
@@ -93,11 +97,47 @@ partial_store(Kernel *k, uint32_t store)
     return true;
 }
 
+/* Is `in` read by nothing but this value, once? */
+static bool
+partial_alone(Kernel *k, uint32_t in, uint32_t value)
+{
+    bool *used = jot_kernel_used_new(k), alone = used && !jot_find_u32(k->slots.v, k->slots.n, in);
+    for (uint32_t i = 1; alone && i < k->values.n; i++)
+        for (int a = 0; a < k->values.v[i].narg; a++)
+            alone &= !used[i] || k->args.v[k->values.v[i].arg + (uint32_t)a] != value;
+    for (uint32_t i = 1; alone && i < k->values.n; i++)
+        alone = i == value || !used[i] || k->values.v[i].op != VAL_LOAD || k->values.v[i].buf != in;
+    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    return alone;
+}
+
+/* What a scatter's sums begin with. */
+static bool
+partial_begun(Kernel *k, uint32_t store)
+{
+    const KStore s = k->stores.v[store];
+    uint32_t in = k->bufs.v[s.buf].over, others = 0, same = 0;
+    bool adds = false;
+
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        same += k->stores.v[i].value == s.value;
+        others += i != store && k->stores.v[i].buf == s.buf;
+        adds |= k->stores.v[i].onto && k->stores.v[i].buf == s.buf;
+    }
+    if (!in || !k->bufs.v[s.buf].ends || s.acc || s.ncond || !adds || others != 1 || same != 1
+        || !partial_there(k, &s, in, s.value) || !partial_alone(k, in, s.value))
+        return false;
+    k->stores.n--;
+    memmove(k->stores.v + store, k->stores.v + store + 1, (k->stores.n - store) * sizeof s);
+    k->bufs.v[s.buf].begins = true;
+    return true;
+}
+
 JOT_FN bool
 jot_kernel_partial(Kernel *k)
 {
     for (uint32_t i = 0; i < k->stores.n; i++)
-        if (partial_store(k, i)) {
+        if (partial_store(k, i) || partial_begun(k, i)) {
             jot_kernel_refresh(k);
             break;
         }

@@ -187,12 +187,13 @@ known_over(Make *m, uint32_t group)
     uint32_t i;
 
     if (!jot_donate_wishes(m, group)
-        || !jot_vec_reserve(&m->ctx->mem, sought->key, 2 * m->wishes.n + 1))
+        || !jot_vec_reserve(&m->ctx->mem, sought->key, 3 * m->wishes.n + 1))
         return false;
     sought->key.v[sought->key.n++] = m->wishes.n;
     for (i = 0; i < m->wishes.n; i++) {
         sought->key.v[sought->key.n++] = sought->number[m->wishes.v[i].out];
         sought->key.v[sought->key.n++] = sought->number[m->wishes.v[i].in];
+        sought->key.v[sought->key.n++] = m->wishes.v[i].ends;
     }
     return true;
 }
