@@ -313,8 +313,8 @@ jot_profile_write(jot_Ctx *ctx, jot_ProfileForm form, const char *path)
         return jot_fail(ctx, JOT_EUSE, path ? "profile_write: form is %d; 0, 1 and 2 are known"
                                             : "profile_write: path is NULL", (int)form);
     if (form == JOT_PROFILE_ROOFLINE && ctx->backend->device)
-        return jot_fail(ctx, JOT_EUSE, "profile_write: no roofline: the rates of backend %s are not "
-                        "measured (the host's are); a table and a trace are", ctx->backend->name);
+        return jot_fail(ctx, JOT_EUSE, "profile_write: no roofline: the rates of backend %s are "
+                        "not measured; a table and a trace can be had", ctx->backend->name);
     memset(&r, 0, sizeof r);
     r.device = ctx->backend->device != NULL;
     r.p = ctx->profile;

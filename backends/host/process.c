@@ -173,9 +173,9 @@ spawn_close(Spawn *s)
     free(s->env);
 }
 
-/* In the child: no signal blocked, none handled or, of those of children and pipes, ignored, whatever
- * the host does: a compiler driver waits for the compiler proper. Handlers go first, for they are
- * the host's, whose memory this is. */
+/* In the child: no signal blocked, none handled or, of those of children and pipes, ignored,
+ * whatever the host does: a compiler driver waits for the compiler proper. Handlers go first, for
+ * they are the host's, whose memory this is. */
 static void
 spawn_signals(void)
 {
@@ -186,7 +186,8 @@ spawn_signals(void)
     memset(&plain, 0, sizeof plain);
     plain.sa_handler = SIG_DFL;
     for (i = 1; i < NSIG; i++)
-        if (i == SIGCHLD || i == SIGPIPE || (!sigaction(i, NULL, &was) && was.sa_handler != SIG_IGN))
+        if (i == SIGCHLD || i == SIGPIPE
+            || (!sigaction(i, NULL, &was) && was.sa_handler != SIG_IGN))
             sigaction(i, &plain, NULL);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
