@@ -212,7 +212,8 @@ reduce_scatter(Build *b, NodeId id, NodeId into, const Ix *index)
         g.n = 1;
         g.v[0] = jot_ix_const(&b->ctx->ix, 0);
     }
-    return reduce_store(b, into, to, reduce_times(b, node, reduce_body(b, node, index, &g)), op, &g);
+    return reduce_store(b, into, to, reduce_times(b, node, reduce_body(b, node, index, &g)), op,
+                        &g);
 }
 
 JOT_FN NodeId
