@@ -6,8 +6,8 @@
  * What goes between two nests decides first: each of its dimensions lies on one axis of each, from
  * end to end, and everywhere on the same one. Then variables that both read, as far as they agree;
  * then equal dimensions of equal extents. Axes left get numbers of their own. Two axes are never
- * laid on one, so within a nest an index names one thing. A scatter by data joins one nest alone, of
- * what its sums are added to: they begin with that.
+ * laid on one, so within a nest an index names one thing. A scatter by data joins one nest alone,
+ * of what its sums are added to: they begin with that.
  *
  * requires  uses of each group   keeps  axes of b   gives  a pair, then the union
  * Read before: fuse/reads.c. After: fuse/epilogue.c. */
@@ -250,8 +250,8 @@ pair_runs(const Nests *j, const NestPair *p)
 
 /* ---- what a scatter begins with ------------------------------------------------------------ */
 
-/* Is z something and a scatter by data, *r, that nothing else reads, joined as the scatter joins its
- * terms? Halves are summed as floats, so these are not what is stored of them. */
+/* Is z something and a scatter by data, *r, that nothing else reads, joined as the scatter joins
+ * its terms? Halves are summed as floats, so these are not what is stored of them. */
 static bool
 begins_sum(const Nests *j, uint32_t z, uint32_t *r)
 {
