@@ -190,9 +190,10 @@ run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv epilogue filled forced gates half integers ir layout line_buffer pads save_flow stencil strides target types unpack view wild windows winograd)
-# the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles, in make test-long
-FEWER   = "$(B)/tests/test_tiles opencl few"
-STOODIN = $(B)/tests/test_tiles $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
+# the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles and the part of
+# test_swap that it has there, too, in make test-long
+FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"
+STOODIN = $(B)/tests/test_tiles $(B)/tests/test_swap $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \

@@ -258,6 +258,9 @@ static const char *const ir_cc[] = {
 };
 enum { GCC, CLANG, TCC, GCC_NATIVE, CLANG_NATIVE };
 
+/* What the libraries of C have this program has, too: to read them takes the linker longer than the
+ * rest of a kernel. */
+static const char ir_bare[] = "-nostdlib -lgcc";
 static int ir_files;
 
 static void *
@@ -270,10 +273,11 @@ ir_compile(int cc, const Text *text, const char *what)
     f = fopen(path, "w");
     fwrite(text->s, 1, text->n, f);
     fclose(f);
-    snprintf(cmd, sizeof cmd, "%s %s %s -shared -fPIC -o %s/k%d.so %s",
+    snprintf(cmd, sizeof cmd, "%s %s %s -shared -fPIC -o %s/k%d.so %s %s",
              getenv("IR_CC") ? getenv("IR_CC") : ir_cc[cc],
              getenv("IR_CC") ? "" : "-std=c99",
-             getenv("TEST_CC_FLAGS") && cc != TCC ? getenv("TEST_CC_FLAGS") : "", ir_dir, ir_files, path);
+             getenv("TEST_CC_FLAGS") && cc != TCC ? getenv("TEST_CC_FLAGS") : "", ir_dir, ir_files, path,
+             getenv("IR_CC") || cc == TCC ? "" : ir_bare);
     if (system(cmd) != 0) {
         CHECK(false, "%s: %s", what, cmd);
         return NULL;
