@@ -194,10 +194,12 @@ PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose conc
 # test_swap that it has there, too, in make test-long
 FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"
 STOODIN = $(B)/tests/test_tiles $(B)/tests/test_swap $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
+# programs that ask the same under sanitizers, in full, run under these alone; in make test-long by themselves, too
+ONCE    = $(addprefix $(B)/tests/,$(filter-out test_code test_custom test_extremes test_filled test_flow test_llama test_run test_running test_unpack,$(ASAN)))
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
-	    $(PLAIN:%="tools/plain.sh %") $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
-	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "tools/circles.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
+	    $(patsubst %,"tools/plain.sh %",$(filter-out $(ONCE),$(PLAIN))) $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
+	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN) $(ONCE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "tools/circles.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
 	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(IDLE) idle"
 
 FAKE    = "tests/test_fake.sh $(B)
