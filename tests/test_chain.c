@@ -167,6 +167,30 @@ test_twin(void)
         }
 }
 
+/* Keys that fill no vector: its other lanes are stored, too, or sums would be made of what memory
+ * holds by chance. */
+static void
+test_padded(void)
+{
+    static const int64_t keys[] = { 3, 8, 20, 32 };
+    for (int i = 0; i < 4; i++) {
+        Target target = target_of(&machines[0]);
+        Text all = {0};
+        EmitInfo info;
+        IrCase c;
+        Sched s;
+        all.mem = &ir_mem;
+        make_attention(&c, 2, keys[i], 18, 1);
+        CHECK(jot_chain_sched(&s, &c.k, &target, 16), "%d keys", (int)keys[i]);
+        ir_emit(&c, &s, "gnu", &all, &info, "padded");
+        CHECK(all.s && strstr(all.s, "jot_st_f32x16(p") && !strstr(all.s, "jot_stn_f32x16(p"),
+              "%d keys: %s", (int)keys[i], all.s ? all.s : "");
+        jot_text_free(&all);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
 /* One contraction, and no other sum, has schedules of its own; sums without one, too. */
 static void
 test_none(void)
@@ -427,6 +451,7 @@ main(void)
         test_forms();
         test_turned();
         test_twin();
+    test_padded();
     } else
         SKIP("no gcc here");
     test_none();

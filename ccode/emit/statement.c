@@ -330,7 +330,8 @@ print_store(Printer *p, const Inst *in)
     bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
     bool round = half && in->dtype == JOT_F32;
     bool whole = p->d->vectors && in->lanes && (round || jot_print_is_lane(dtype)) &&
-                 operand_whole(p, arg[1], false), part = in->lanes < p->lanes;
+                 operand_whole(p, arg[1], false),
+         part = in->lanes < p->lanes && !in->padded;
     if (in->aligned) {
         print_store_wide(p, in);
         return;

@@ -91,6 +91,7 @@ typedef struct {
     uint8_t round;              /* CAST: target */
     bool pure, exact, wide, named;
     bool aligned;               /* LOAD, STORE on a device: lanes begin at a multiple of them */
+    bool padded;                /* STORE of a rest: the lanes beyond it may be written, too */
     bool loose;                 /* SET by MAX, MIN: NaN may be left out */
     bool still;                 /* LOAD: it stays in this block, in which what is read does not
                                    change */

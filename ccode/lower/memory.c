@@ -360,12 +360,35 @@ jot_walk_to_store(const Walk *w, uint32_t buf, uint32_t value)
                    && w->code->inst.v[of].dtype == JOT_F32 ? of : value;
 }
 
+/* The last lanes of an axis, into memory of the kernel's own whose rows have room for the whole
+ * vector: what lies there is defined then. It is read with the rest, by sums that nobody reads, and
+ * where it is a subnormal number by chance each of these takes a hundred cycles. */
+static bool
+is_padded(Walk *w, const Access *a)
+{
+    IxPool *ix = w->k->ix;
+    const KBuf *buf = &w->k->bufs.v[a->buf];
+    const Layout *l = buf->layout;
+    Ix whole = jot_ix_const(ix, w->s->lanes), lane = jot_ix_axis(ix, WALK_LANE), first;
+    int64_t from, at;
+    if (w->lanes >= w->s->lanes || w->s->group || a->nconds || l->n < 1 ||
+        (buf->role != BUF_SCRATCH && buf->role != BUF_SHARED) || l->stride[l->n - 1] != 1 ||
+        l->size[l->n - 1] % w->s->lanes)
+        return false;
+    first = jot_ix_sub(ix, w->at.pos[w->vector_axis], lane);
+    return jot_ix_is_const(ix, first, &from) &&
+           from + w->lanes == jot_axis_ext(w->s, w->vector_axis) &&
+           jot_ix_is_const(ix, jot_ix_mod(ix, without_lane(w, a->addr, 1), whole, &w->index.space),
+                           &at) && at == 0;
+}
+
 static void
 store_once(Walk *w, const Access *a, uint32_t value, EwOp acc, int step)
 {
     Inst in = jot_code_effect(C_STORE, w->code->inst.v[value].dtype, a->buf);
     in.lanes = (uint8_t)(step ? w->lanes : 0);
     in.aligned = !acc && is_aligned(w, a, step);
+    in.padded = !acc && step && is_padded(w, a);
     if (acc)
         value = jot_walk_operator(w, acc, in.dtype, load_once(w, a, in.dtype, memory_none, step),
                                   value, 0);
