@@ -451,7 +451,7 @@ main(void)
         test_forms();
         test_turned();
         test_twin();
-    test_padded();
+        test_padded();
     } else
         SKIP("no gcc here");
     test_none();
