@@ -35,6 +35,7 @@ typedef enum {
     USE_LATER,     /* ... and by another nest */
     USE_SIBLING,   /* other sums of the same terms are what is added */
     USE_CHAIN,     /* ... of others */
+    USE_BEFORE,    /* sums of the same terms at other places, some behind those that begin */
     USE_OTHER,     /* another operator */
     USES
 } Use;
@@ -96,15 +97,21 @@ join(jot_ReduceOp op, jot_Var a, jot_Var b)
 }
 
 static jot_Var
-sums(jot_Ctx *c, const Case *p, jot_Var y)
+sums_at(jot_Ctx *c, const Case *p, jot_Var y, const int64_t *places)
 {
     static const char *const index[3] = {"@e0(i0)", "i1", "i2"};
     int64_t ext[3] = {p->rows, p->ext[0], p->ext[1]};
     jot_Strs map = {p->rank, index};
-    jot_Var at = jot_array(c, JOT_I64, JOT_SHAPE(p->terms), p->at);
+    jot_Var at = jot_array(c, JOT_I64, JOT_SHAPE(p->terms), places);
 
     return jot_reindex_reduce_ex(p->op, y, jot_ints(p->rank, ext), map, JOT_NONE_STRS,
                                  JOT_VARS(at));
+}
+
+static jot_Var
+sums(jot_Ctx *c, const Case *p, jot_Var y)
+{
+    return sums_at(c, p, y, p->at);
 }
 
 /* Up to three results. */
@@ -138,6 +145,11 @@ build(jot_Ctx *c, const Case *p, jot_Var *out)
     case USE_CHAIN:
         out[0] = join(p->op, join(p->op, x, sums(c, p, leaf(c, p, p->terms, p->z))), r);
         return 1;
+    case USE_BEFORE:
+        out[0] = join(p->op, x, r);
+        out[1] = sums_at(c, p, y, p->at + 7);
+        out[2] = jot_mul(sums_at(c, p, y, p->at + 9), three);
+        return 3;
     default: out[0] = jot_sub(x, r); return 1;
     }
 }

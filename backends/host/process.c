@@ -22,6 +22,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,7 +87,6 @@ typedef struct {
     int messages;   /* the file that it prints to, whose position it shares with us */
     char **env;
     char tmpdir[600];
-    volatile int why; /* errno's value, by a child that shares our memory */
 } Spawn;
 
 /* Room for what a compiler says of a full disk is taken before it fills it. */
@@ -103,6 +103,17 @@ spawn_leash(Spawn *s)
     }
     fcntl(s->leash[0], F_SETSIG, SIGKILL);
     fcntl(s->leash[0], F_SETFL, O_NONBLOCK | O_ASYNC);
+#endif
+}
+
+static void
+spawn_leash_to(const Spawn *s, pid_t group)
+{
+#ifdef F_SETSIG
+    if (s->leash[0] >= 0)
+        fcntl(s->leash[0], F_SETOWN, -group);
+#else
+    (void)s, (void)group;
 #endif
 }
 
@@ -173,96 +184,71 @@ spawn_close(Spawn *s)
     free(s->env);
 }
 
-/* In the child: no signal blocked, none handled or, of those of children and pipes, ignored,
- * whatever the host does: a compiler driver waits for the compiler proper. Handlers go first, for
- * they are the host's, whose memory this is. */
-static void
-spawn_signals(void)
-{
-    struct sigaction plain, was;
-    sigset_t none;
-    int i;
-
-    memset(&plain, 0, sizeof plain);
-    plain.sa_handler = SIG_DFL;
-    for (i = 1; i < NSIG; i++)
-        if (i == SIGCHLD || i == SIGPIPE
-            || (!sigaction(i, NULL, &was) && was.sa_handler != SIG_IGN))
-            sigaction(i, &plain, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* In the child: what stands at that number already is kept open there. */
+/* The child starts with no signal blocked and hears of its own children, whatever the host does: a
+ * compiler driver waits for the compiler proper. */
 static bool
-spawn_put(int file, int at)
+spawn_signals(posix_spawnattr_t *attr)
 {
-    return file >= 0 && (file == at ? fcntl(file, F_SETFD, 0) : dup2(file, at)) >= 0;
-}
+    sigset_t set;
 
-/* In the child: it leads its group, which holds the leash before it is another program, so that a
- * program that is killed at any time takes it along. */
-static bool
-spawn_ready(const Spawn *s)
-{
-    if (setpgid(0, 0))
+    sigemptyset(&set);
+    if (posix_spawnattr_setsigmask(attr, &set))
         return false;
-#ifdef F_SETSIG
-    if (s->leash[0] >= 0)
-        fcntl(s->leash[0], F_SETOWN, -getpid());
-#endif
-    return (s->leash[0] < 0 || spawn_put(s->leash[0], s->leash[0]))
-        && spawn_put(open("/dev/null", O_RDONLY | O_CLOEXEC), 0) && spawn_put(s->messages, 1)
-        && spawn_put(s->messages, 2);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGPIPE);
+    return !posix_spawnattr_setsigdefault(attr, &set) && !posix_spawnattr_setpgroup(attr, 0)
+        && !posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+                                               | POSIX_SPAWN_SETPGROUP);
 }
 
-#ifdef F_SETSIG
-#define SPAWN_FORK vfork /* Linux: the child borrows our memory until it is another program */
-#else
-#define SPAWN_FORK fork
-#endif
-
-/* errno's value; where the child has memory of its own it says what failed and ends with 127. */
+/* What stands at a number of its own there is inherited. */
 static int
-spawn_child(Spawn *s, char *const *argv, pid_t *pid)
+spawn_files(const Spawn *s, posix_spawn_file_actions_t *files)
 {
-    sigset_t all, was;
+    int why = 0;
 
-    s->why = 0;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &was); /* no handler of ours runs in the child */
-    *pid = SPAWN_FORK();
-    if (!*pid) {
-        spawn_signals();
-        if (spawn_ready(s))
-            execve(argv[0], argv, s->env);
-        s->why = errno;
-        dprintf(s->messages, "%s: %s\n", argv[0], strerror(errno));
-        _exit(127);
-    }
-    if (*pid < 0)
-        s->why = errno;
-    pthread_sigmask(SIG_SETMASK, &was, NULL);
-    if (*pid > 0 && s->why)
-        while (waitpid(*pid, NULL, 0) < 0 && errno == EINTR)
-            ;
-    if (*pid > 0 && !s->why)
-        setpgid(*pid, *pid); /* where we are back before the child has done it */
-    return s->why;
+    if (s->leash[0] >= 0)
+        why = posix_spawn_file_actions_adddup2(files, s->leash[0], s->leash[0]);
+    if (!why)
+        why = posix_spawn_file_actions_addopen(files, 0, "/dev/null", O_RDONLY, 0);
+    if (!why)
+        why = posix_spawn_file_actions_adddup2(files, s->messages, 1);
+    return why ? why : posix_spawn_file_actions_adddup2(files, s->messages, 2);
 }
 
 /* Unless it is not wanted any more. errno's value. */
 static int
-spawn_start(Spawn *s, char *const *argv, HostChild *child, pid_t *pid)
+spawn_wanted(const Spawn *s, HostChild *child, char *const *argv,
+             const posix_spawn_file_actions_t *files, const posix_spawnattr_t *attr, pid_t *pid)
 {
     int why;
 
     if (!child)
-        return spawn_child(s, argv, pid);
+        return posix_spawn(pid, argv[0], files, attr, argv, s->env);
     pthread_mutex_lock(&child->lock);
-    why = child->stop ? ECANCELED : spawn_child(s, argv, pid);
+    why = child->stop ? ECANCELED : posix_spawn(pid, argv[0], files, attr, argv, s->env);
     child->pid = why ? 0 : *pid;
     pthread_mutex_unlock(&child->lock);
+    return why;
+}
+
+/* errno's value. */
+static int
+spawn_start(const Spawn *s, char *const *argv, HostChild *child, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    int why = ENOMEM;
+
+    if (posix_spawn_file_actions_init(&files))
+        return ENOMEM;
+    if (!posix_spawnattr_init(&attr)) {
+        why = spawn_signals(&attr) ? spawn_files(s, &files) : ENOMEM;
+        if (!why)
+            why = spawn_wanted(s, child, argv, &files, &attr, pid);
+        posix_spawnattr_destroy(&attr);
+    }
+    posix_spawn_file_actions_destroy(&files);
     return why;
 }
 
@@ -326,6 +312,7 @@ jot_host_spawn(char *const *argv, const WorkDir *work, double limit, HostChild *
     if (!why) {
         off_t said;
 
+        spawn_leash_to(&s, pid);
         end = wait_end(pid, s.messages, limit);
         child_ended(child);
         while (waitpid(pid, status, 0) < 0) {

@@ -406,6 +406,16 @@ jot_v_name(Kernel *k, uint32_t value, const char *name)
         k->values.v[value].name = jot_kernel_string(k, name);
 }
 
+/* What adds to memory does so at each point of these, also where the value is the same. */
+static uint64_t
+added_axes(const Kernel *k)
+{
+    uint64_t all = 0;
+    for (uint32_t a = 0; a < k->axes.n; a++)
+        all |= (uint64_t)(k->axes.v[a].kind != AXIS_CLEAR) << a;
+    return all;
+}
+
 JOT_FN int
 jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp acc, int ncond,
                  const Ix *cond)
@@ -421,8 +431,8 @@ jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp ac
     s.ncond = (uint8_t)ncond;
     s.at = add_ixs(k, s.nidx, idx, ncond, cond);
     s.free = k->values.v[value].free;
-    if (acc != EW_NONE) /* each point counts, also where the value is the same */
-        s.free |= ((uint64_t)1 << k->axes.n) - 1;
+    if (acc != EW_NONE)
+        s.free |= added_axes(k);
     if (k->mem->failed || !jot_vec_reserve(k->mem, k->stores, 1))
         return -1;
     for (int i = 0; i < s.nidx + s.ncond; i++) {
@@ -437,9 +447,7 @@ jot_kernel_store(Kernel *k, uint32_t buf, const Ix *idx, uint32_t value, EwOp ac
 JOT_FN void
 jot_kernel_refresh(Kernel *k)
 {
-    uint64_t all = 0;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        all |= (uint64_t)(k->axes.v[a].kind != AXIS_CLEAR) << a;
+    const uint64_t all = added_axes(k);
     for (uint32_t i = 1; i < k->values.n; i++)
         k->values.v[i].free = free_axes(k, &k->values.v[i]);
     for (uint32_t i = 0; i < k->stores.n; i++) {
