@@ -300,7 +300,8 @@ pair_begins(Nests *j, NestPair *p)
         return WHY_CODE;
     if (j->nest[p->b].rigid || !(j->f->gflags[j->group[p->a].root] & FV_SCATTER))
         return WHY_SCATTER;
-    if (b->nown != 1 || !begins_sum(j, j->uses.v[b->own].pos, &r) || !begins_alone(j, p, r))
+    if (b->nown != 1 || j->f->gflags[b->root] & FV_REDUCE /* its terms would count for r's */
+        || !begins_sum(j, j->uses.v[b->own].pos, &r) || !begins_alone(j, p, r))
         return WHY_BEGINS;
     if (!pair_rest(j, p))
         return WHY_NODES;

@@ -123,6 +123,14 @@ donate_taken(const Make *m, uint32_t pos)
     return false;
 }
 
+/* Is the result a scatter's, which begins with `in` where that ends? Then it need not be stored. */
+static bool
+donate_begins(const Make *m, uint32_t group, uint32_t out, uint32_t in)
+{
+    return (m->root[out] || m->readers[in] == 1)
+        && jot_build_begun(m->ctx, m->fusion, group, m->s->list.v[out]);
+}
+
 JOT_FN bool
 jot_donate_wishes(Make *m, uint32_t group)
 {
@@ -138,7 +146,7 @@ jot_donate_wishes(Make *m, uint32_t group)
             continue;
         if (!jot_vec_reserve(&m->ctx->mem, m->wishes, 1))
             return false;
-        m->wishes.v[m->wishes.n++] = (PlanWish){out, in, m->root[out] || m->readers[in] == 1};
+        m->wishes.v[m->wishes.n++] = (PlanWish){out, in, donate_begins(m, group, out, in)};
     }
     return true;
 }

@@ -299,8 +299,8 @@ struct PlanKnown {
     size_t nbytes;         /* of the record */
     void (*drop)(jot_Ctx *ctx, PlanKnown *known); /* what it holds on to; NULL: nothing */
 };
-/* A result of a group that would lie over what it reads: their positions; does that end here, as
- * far as is known before there is an order? */
+/* A result of a group that would lie over what it reads: their positions; does a scatter begin with
+ * that, which ends here, as far as is known before there is an order? */
 typedef struct { uint32_t out, in; bool ends; } PlanWish;
 
 /* A group's kernel as it was built, what it is called with, and what was found in it. */

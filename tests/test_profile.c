@@ -1,5 +1,6 @@
 /* tests/test_profile.c - the profile: launches and extents are counted, bytes and operations are
- * those of the work, the trace is JSON with an event per launch, errors; every allocation refused.
+ * those of the work, the trace is JSON with an event per launch, a device's launches, errors; every
+ * allocation refused.
  *
  * Guards: backends/files/profile.c, plan/tier/profile.c. */
 #include <locale.h>

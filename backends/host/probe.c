@@ -87,6 +87,7 @@ typedef float ProbeRead(const char *p, size_t nbytes);
 #else
 #define PROBE_FAST __attribute__((optimize("O2")))
 #endif
+/* before a target: GCC 13 and later forget one that stands before `optimize` */
 #define PROBE_PLAIN PROBE_FAST __attribute__((no_sanitize("address"), no_sanitize("undefined")))
 #define PROBE_ANY /* what every machine of this kind has */
 #if defined(__aarch64__)

@@ -259,7 +259,7 @@ build_group(Build *b)
     if (!build_axes(b, &b->graph->fusion->groups[b->group]))
         return false;
     for (i = 0; id; id = build_stored(b, ++i)) {
-        NodeId begun = jot_build_begun(b, id);
+        NodeId begun = jot_build_begun(b->ctx, b->graph->fusion, b->group, id);
 
         jot_build_space(b, id, index);
         if (begun                                         ? !jot_build_begin(b, id, begun)

@@ -93,7 +93,7 @@ JOT_FN void jot_build_space(Build *b, NodeId id, Ix *index);
 JOT_FN uint32_t jot_build_inner(Build *b, NodeId id, const Ix *index);
 /* z = x + a scatter that is in the group for z alone: z begins as x, and is added to. 0: z is none
  * such; the scatter. */
-JOT_FN NodeId jot_build_begun(const Build *b, NodeId id);
+JOT_FN NodeId jot_build_begun(jot_Ctx *ctx, const Fusion *f, uint32_t group, NodeId id);
 JOT_FN bool jot_build_begin(Build *b, NodeId id, NodeId scatter);
 /* The stored node of a reduction; alone: the group stores nothing else, so its axes are free. */
 JOT_FN bool jot_build_reduce(Build *b, NodeId id, const Ix *index, bool alone);

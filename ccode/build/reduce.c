@@ -217,17 +217,16 @@ reduce_scatter(Build *b, NodeId id, NodeId into, const Ix *index)
 }
 
 JOT_FN NodeId
-jot_build_begun(const Build *b, NodeId id)
+jot_build_begun(jot_Ctx *ctx, const Fusion *f, uint32_t group, NodeId id)
 {
-    const Node *z = jot_node(b->ctx, id);
-    const Fusion *f = b->graph->fusion;
+    const Node *z = jot_node(ctx, id);
 
     for (int k = 0; z->kind == NODE_EW && k < z->ninputs; k++) {
-        NodeId r = jot_build_real(b->ctx, z->input[k]);
-        const Node *node = jot_node(b->ctx, r);
+        NodeId r = jot_build_real(ctx, z->input[k]);
+        const Node *node = jot_node(ctx, r);
 
         if (node->kind == NODE_REDUCE && !node->data && f->place[node->at] == PLACE_INSIDE
-            && f->group[node->at] == b->group && !jot_build_is_plain(b->ctx, node))
+            && f->group[node->at] == group && !jot_build_is_plain(ctx, node))
             return r;
     }
     return 0;

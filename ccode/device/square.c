@@ -64,8 +64,7 @@ square_stores(Square *q)
     for (uint32_t i = 0; i < k->stores.n; i++) {
         const KStore *store = &k->stores.v[i];
         if (store->acc || store->ncond || store->free != k->stores.v[0].free ||
-            !jot_store_spreads(k, store) ||
-            jot_buf_cleared(q->s, store->buf))
+            !jot_store_spreads(k, store) || jot_buf_cleared(q->s, store->buf))
             return false;
     }
     q->free = k->stores.n ? k->stores.v[0].free : 0;

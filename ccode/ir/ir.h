@@ -90,7 +90,7 @@ typedef struct {
                                restrict, every load stays in program order */
     uint8_t over;           /* OUTPUT: the input that it may overwrite, element for element, without
                                changing the result (ccode/emit/alias.c); 0: none */
-    bool ends;              /* ... which ends here, as far as the plan knows */
+    bool ends;              /* ... with which a scatter begins, and which ends here */
     bool begins;            /* OUTPUT: it must begin as `over` is: what stays is not stored */
     bool bordered;          /* its halo is written outside of this kernel */
     bool placed;            /* INPUT: where it begins is an argument (ccode/ir/view.c) ... */
