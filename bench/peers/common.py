@@ -74,6 +74,16 @@ def serve(workloads, prepared, peer, threads):
         print(json.dumps(line), file=answer, flush=True)
 
 
+def answer(workloads, prepared, peer, args):
+    """As the program was asked: line by line (--serve), or all that its patterns name, one after the other."""
+    if args.serve:
+        return serve(workloads, prepared, peer, args.threads)
+    for name in workloads:
+        if wanted(name, args.patterns):
+            fn, first = prepared(name)
+            emit(name, peer, args.threads, fn, first=first)
+
+
 def cold(name, peer, threads, build):
     """Seconds from the start of the process (BENCH_START, on the monotonic clock) to the first result
     and to the end of the first run that takes at most 1.1 times the median of the later half."""

@@ -4,7 +4,7 @@
     ggml_peer.py ... --serve                     answers 'name seconds' lines (bench.c, MODES=ggml)
 """
 import argparse, ctypes as C, glob, importlib.util, os, time
-from common import emit, serve, wanted
+from common import answer
 
 ap = argparse.ArgumentParser()
 ap.add_argument("--mode", default="ggml")
@@ -59,10 +59,4 @@ def prepared(name):
     return fn, time.perf_counter() - t
 
 
-if args.serve:
-    serve(W, prepared, "ggml", args.threads)
-else:
-    for name in W:
-        if wanted(name, args.patterns):
-            fn, first = prepared(name)
-            emit(name, "ggml", args.threads, fn, first=first)
+answer(W, prepared, "ggml", args)

@@ -26,7 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-from common import emit, serve, wanted
+from common import answer
 
 rng = np.random.default_rng(0)
 
@@ -474,10 +474,4 @@ def prepared(name):
     return fn, time.perf_counter() - t
 
 
-if args.serve:
-    serve(W, prepared, "jax", args.threads)
-else:
-    for name in W:
-        if wanted(name, args.patterns):
-            fn, first = prepared(name)
-            emit(name, "jax", args.threads, fn, first=first)
+answer(W, prepared, "jax", args)

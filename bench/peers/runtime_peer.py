@@ -6,7 +6,7 @@ folder of the system's temporary files. Needs torch, torchvision, onnx, and onnx
 """
 import argparse, os, tempfile, time
 import numpy as np
-from common import emit, serve, wanted
+from common import answer
 
 ap = argparse.ArgumentParser()
 ap.add_argument("--mode", default="ort", choices=["ort", "openvino"])
@@ -73,9 +73,4 @@ def prepared(name):
     return fn, time.perf_counter() - t
 
 
-if args.serve:
-    serve(W, prepared, args.mode, args.threads)
-else:
-    for name in W:
-        if wanted(name, args.patterns):
-            emit(name, args.mode, args.threads, W[name]())
+answer(W, prepared, args.mode, args)
