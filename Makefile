@@ -30,7 +30,7 @@ endif
 # library is HOSTED
 ROOMS   = target ops ops/index ops/grad ops/rewrite ops/user ops/transform ops/flow nn nn/image nn/loss nn/layer expr speculate fuse prelude ccode/ir ccode/build ccode/rewrite \
           ccode/schedule ccode/contract ccode/winograd ccode/stencil ccode/verify ccode/lower ccode/emit ccode/device ccode/strategy \
-          plan plan/known plan/layout plan/tier plan/device plan/function plan/flow plan/trace
+          plan plan/known plan/layout plan/tier plan/device plan/function plan/open plan/flow plan/trace
 HOSTED  = $(wildcard backends/host/*.c backends/cpu/*.c backends/opencl/*.c backends/cuda/*.c backends/files/*.c data/*.c io/*.c save/*.c)
 CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backends/interp.c config.c print.c fail.c core.c
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler

@@ -472,6 +472,54 @@ JOT_API bool jot_call(jot_Func f, jot_Ins in, jot_Outs out);
 JOT_API bool jot_call_vars(jot_Func f, jot_Vars in, jot_Var *out);
 JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty handles */
 
+/* A function whose extents are said by each call: a batch, a length, the sides of a picture.
+ *
+ *     static bool
+ *     build(jot_Ctx *c, const int64_t *extent, jot_Var *in, jot_Var *out, void *user)
+ *     {
+ *         in[0] = jot_array(c, JOT_F32, JOT_SHAPE(extent[0], 784), NULL);
+ *         out[0] = network(user, in[0]);
+ *         return true;
+ *     }
+ *
+ *     jot_Extent batch = {"batch", 1, 512, 0};
+ *     jot_Builder how = {1, &batch, 1, 1, build, &net};
+ *     jot_Func f = jot_compile_open(c, &how);
+ *     jot_call_open(f, JOT_INTS(n), JOT_INS(JOT_IN(x, n * 784 * 4)), JOT_OUTS(JOT_OUT(y, n * 40)));
+ *
+ * build makes the graph for given extents, as for jot_compile: in, what it stands on, out, what
+ * comes out; what it makes beside goes, so parameters are made before. It does the same whenever it
+ * is called with the same extents, and is called at jot_compile_open for some of them and later for
+ * those that come often: user lives as long as the function. False: it gave up, which is a failure.
+ *
+ * From some sizes of it kernels are made that are given their extents: a call with others makes no
+ * plan and compiles nothing, and works in memory that is as large as the most extents ask. For one
+ * that came a few times kernels of its own are compiled beside, and taken when they are there (not
+ * with config.deterministic). Where that cannot be (jot_open_why says why; JOT_DUMP=p, too), or
+ * extents are smaller than it holds for, each size has a plan of its own, made when it first comes,
+ * of the last 64 that came; so it is on a device and with the interpreter.
+ *
+ * JOT_ERANGE: extents outside of their bounds, by name; no extents, or more than
+ * JOT_OPEN_EXTENTS. */
+enum { JOT_OPEN_EXTENTS = 3 };
+typedef struct { const char *name; int64_t least, most, step; } jot_Extent; /* step 0: 1; one that
+                                      is asked for is least + k * step. The name is copied */
+typedef bool jot_BuildFn(jot_Ctx *ctx, const int64_t *extent, jot_Var *in, jot_Var *out,
+                         void *user);
+typedef struct {
+    int nextents;
+    const jot_Extent *extents;
+    int ninputs, noutputs;
+    jot_BuildFn *build;
+    void *user;
+} jot_Builder;
+JOT_API jot_Func jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder);
+/* jot_call, jot_call_vars with these extents. */
+JOT_API bool jot_call_open(jot_Func f, jot_Ints extents, jot_Ins in, jot_Outs out);
+JOT_API bool jot_call_vars_open(jot_Func f, jot_Ints extents, jot_Vars in, jot_Var *out);
+/* Why each size has a plan of its own, or which have; "": none needs one. It lives as long as f. */
+JOT_API const char *jot_open_why(jot_Func f);
+
 /* An evaluation that becomes a function: jot_run of outputs, and f, which does the same again, with
  * the same kernels: from other elements of inputs and the current values of parameters and of all
  * that a handle from before the beginning names it makes outputs and performs all assignments that

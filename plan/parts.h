@@ -15,6 +15,7 @@
 #include "ccode/ir/cost.h"
 #include "ccode/strategy/strategy.h"
 #include "fuse/fuse.h"
+#include "plan/open/axes.h"
 #include "target/thresholds.h"
 
 /* What an evaluation has to do. */
@@ -157,6 +158,7 @@ struct Plan {
     Vec(PlanFlow) flows;   /* ... of which these are branches and loops */
     uint32_t flow_bindings; /* what a run needs for these, in jot_Scalars */
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
+    const OpenSteps *open; /* one for many extents is made: steps stay in the order of groups */
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
@@ -544,6 +546,10 @@ JOT_FN bool jot_tier_varies(const PlanStep *step);
  * for what this run had better wait for, or cannot do without (false: that failed, the context has
  * the reason). */
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
+/* Of a plan that is to run later: what it lacks is compiled beside the program (false: failed, the
+ * context has the reason); is all of its best code there? */
+JOT_FN bool jot_tier_begin(jot_Ctx *ctx, const Plan *plan);
+JOT_FN bool jot_tier_there(jot_Ctx *ctx, const Plan *plan);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 
 /* plan/run.c */

@@ -35,7 +35,8 @@ kernel_wanted(const Make *m)
     memset(&want, 0, sizeof want);
     want.config = &m->ctx->config;
     want.target = &m->ctx->target;
-    want.dialect = m->dialect;
+    want.dialect = jot_open_form(m->plan->open, m->plan->steps.n) == TEXT_SCALAR
+                 ? jot_dialect_find("c") : m->dialect;
     want.products = m->products;
     want.first = !m->ctx->stats.plans;
     return want;
@@ -61,18 +62,20 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
 {
     bool quick = tier == TIER_QUICK;
     Wanted want = kernel_wanted(m);
-    const Dialect *dialect = quick ? jot_dialect_find("c_any") : m->dialect;
+    const Dialect *dialect = quick ? jot_dialect_find("c_any") : want.dialect;
+    const OpenSteps *open = m->plan->open;
+    uint32_t step = m->plan->steps.n;
     Sched s;
     bool ok;
 
-    if (!jot_ir_verify(k, why))
+    if (!jot_ir_verify(k, why) || !jot_open_axes(open, step, k))
         return false;
     want.own = own;
     want.quick = quick;
     want.plain = plain;
     want.seed = plain ? 0 : jot_hash_u64(jot_str_seed(m->ctx->config.schedule), m->plan->steps.n);
     want.refusals = dump && !quick && jot_plan_dumps(m->ctx, 'r') ? &m->dump : NULL;
-    ok = jot_schedule(&s, k, &want, why) && jot_sched_verify(&s, why);
+    ok = jot_open_schedule(open, step, &s, k, &want, why) && jot_sched_verify(&s, why);
     if (ok && schedule)
         jot_sched_print(&s, schedule);
     s.vector_nbytes = dialect->vectors ? m->ctx->target.vector_nbytes : 0;
@@ -164,7 +167,8 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
         && text_print(m, k, tier, NULL, plain, out, info, why);
 }
 
-/* A random schedule too long to print, or to run, gives way to the plain one. */
+/* A random schedule too long to print, or to run, gives way to the plain one; blocks that cannot be
+ * clamped, to scalars. */
 static bool
 text_group(Make *m, uint32_t group, PlanTier tier, const char *what, const BuildArgs **args,
            Text *out, EmitInfo *info, KernelCost *cost)
@@ -190,7 +194,8 @@ text_group(Make *m, uint32_t group, PlanTier tier, const char *what, const Build
             m->products = NULL;
             jot_kernel_close(&k);
         }
-        again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;
+        again = !ok && !m->ctx->status && !m->ctx->mem.failed
+             && (!plain || jot_open_refused(m->plan->open, m->plan->steps.n));
         plain = true;
     } while (again);
     if (!ok)

@@ -105,7 +105,8 @@ typedef struct {
  * it. CLEAR: an index of a buffer being cleared (ccode/rewrite/scatter.c); only that store's loops
  * run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
-typedef struct { const char *name; int64_t ext; uint8_t kind; } KAxis;
+/* open: the text is to serve other extents, too, as far as it can. */
+typedef struct { const char *name; int64_t ext; uint8_t kind; bool open; } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 
 typedef enum {

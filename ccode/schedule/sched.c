@@ -40,6 +40,70 @@ jot_axis_is(const Sched *s, int axis)
                                : axis >= 0 && axis < (int)s->k->axes.n;
 }
 
+JOT_FN bool
+jot_axis_open(const Sched *s, int axis)
+{
+    return axis < KERNEL_AXES && s->k->axes.v[axis].open;
+}
+
+/* Inside of loop i the stage goes along its axis in unrolled copies of one step each, as all stages
+ * do that share the loop. */
+static bool
+sched_block_copies(const Stage *st, int i)
+{
+    int j, copies = 0;
+    for (j = i + 1; j < st->n; j++)
+        if (st->loop[j].axis == st->loop[i].axis) {
+            if (st->loop[j].kind != LOOP_UNROLL || st->loop[j].step != 1)
+                return false;
+            copies++;
+        }
+    return copies == 1;
+}
+
+static bool
+sched_block_open(const Sched *s, const SLoop *l)
+{
+    for (uint32_t k = 0; k < s->stages.n; k++) {
+        const Stage *st = &s->stages.v[k];
+        for (int i = 0; i < st->n; i++)
+            if (jot_loop_eq(&st->loop[i], l) &&
+                (!sched_block_copies(st, i) || jot_stage_reduces(s, st, l->axis)))
+                return false;
+    }
+    return true;
+}
+
+/* Derived axes are as long as those that they are made of are. */
+static void
+sched_derived(Sched *s)
+{
+    for (uint32_t d = 0; d < s->defs.n; d++) {
+        const SDef *def = &s->defs.v[d];
+        int64_t ext = 1;
+        for (int i = 0; i < def->n; i++)
+            ext *= jot_axis_ext(s, def->of[i]);
+        s->axes.v[def->axis - KERNEL_AXES].ext = ext;
+    }
+}
+
+JOT_FN void
+jot_sched_open_blocks(Sched *s)
+{
+    sched_derived(s);
+    for (uint32_t k = 0; k < s->stages.n; k++)
+        for (int i = 0; i < s->stages.v[k].n; i++) {
+            const SLoop l = s->stages.v[k].loop[i];
+            if (l.kind != LOOP_SERIAL || l.step < 2 || !jot_axis_open(s, l.axis) ||
+                !sched_block_open(s, &l))
+                continue;
+            for (uint32_t j = 0; j < s->stages.n; j++)
+                for (int n = 0; n < s->stages.v[j].n; n++)
+                    if (jot_loop_eq(&s->stages.v[j].loop[n], &l))
+                        s->stages.v[j].loop[n].kind = LOOP_CLAMP;
+        }
+}
+
 JOT_FN int64_t
 jot_axis_ext(const Sched *s, int axis)
 {
@@ -57,7 +121,7 @@ jot_axis_name(const Sched *s, int axis)
 static int
 add_axis(Sched *s, const char *name, int64_t ext)
 {
-    KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext, AXIS_PLAIN};
+    KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext, AXIS_PLAIN, false};
     uint32_t number = KERNEL_AXES + s->axes.n;
     if (!axis.name || number >= SCHED_AXES || !jot_vec_reserve(s->k->mem, s->axes, 1))
         return -1;

@@ -21,8 +21,8 @@ func_live(jot_Func h)
 }
 
 /* The function of a handle; NULL, and an error that names op: it is stale or poison. */
-static Func *
-func_of(jot_Func h, const char *op)
+JOT_FN Func *
+jot_func_of(jot_Func h, const char *op)
 {
     Func *f = func_live(h);
 
@@ -261,12 +261,24 @@ call_end(Func *f)
         }
 }
 
-bool
-jot_call(jot_Func h, jot_Ins in, jot_Outs out)
+/* The function of a handle that is called without extents; NULL, and an error. */
+static Func *
+call_closed(jot_Func h, const char *op)
 {
-    Func *f = func_of(h, "call");
+    Func *f = jot_func_of(h, op);
+
+    if (!f || !f->open)
+        return f;
+    jot_fail(f->ctx, JOT_EUSE, "%s: extents of the function are open: jot_%s_open says them", op,
+             op);
+    return NULL;
+}
+
+JOT_FN bool
+jot_func_call(Func *f, jot_Ins in, jot_Outs out)
+{
     uint32_t i;
-    bool ok = f && call_given(f, in, out);
+    bool ok = call_given(f, in, out);
 
     if (ok)
         call_outputs(f, out);
@@ -276,11 +288,18 @@ jot_call(jot_Func h, jot_Ins in, jot_Outs out)
         jot_func_take(f, &f->output[i], out.v[i].data);
     if (ok)
         jot_func_updates(f);
-    else if (f)
+    else
         jot_func_drop(f);
-    if (f)
-        call_end(f);
+    call_end(f);
     return ok;
+}
+
+bool
+jot_call(jot_Func h, jot_Ins in, jot_Outs out)
+{
+    Func *f = call_closed(h, "call");
+
+    return f && jot_func_call(f, in, out);
 }
 
 static bool
@@ -375,15 +394,12 @@ call_vars_take(Func *f, const jot_Var *out)
     }
 }
 
-bool
-jot_call_vars(jot_Func h, jot_Vars in, jot_Var *out)
+JOT_FN bool
+jot_func_call_vars(Func *f, jot_Vars in, jot_Var *out)
 {
-    Func *f = func_of(h, "call_vars");
     uint32_t k;
     bool ok;
 
-    if (!f)
-        return false;
     if (!out && f->noutputs)
         return jot_fail(f->ctx, JOT_EUSE, "call_vars: out is NULL, %u variables come out",
                         f->noutputs);
@@ -409,11 +425,19 @@ jot_call_vars(jot_Func h, jot_Vars in, jot_Var *out)
     return ok;
 }
 
+bool
+jot_call_vars(jot_Func h, jot_Vars in, jot_Var *out)
+{
+    Func *f = call_closed(h, "call_vars");
+
+    return f && jot_func_call_vars(f, in, out);
+}
+
 void
 jot_func_free(jot_Func h)
 {
     if (h.slot)
-        jot_func_end(func_of(h, "func_free"));
+        jot_func_end(jot_func_of(h, "func_free"));
 }
 
 JOT_FN void
@@ -426,6 +450,7 @@ jot_func_end(Func *f)
     if (!f)
         return;
     jot_home(ctx);
+    jot_open_end(f->open);
     slot = &ctx->plans->funcs.v[f->slot - 1];
     slot->f = NULL;
     if (!++slot->gen)
@@ -456,6 +481,9 @@ jot_func_close(jot_Ctx *ctx)
     struct PlanCache *c = ctx->plans;
     uint32_t i;
 
+    for (i = 0; c && i < c->funcs.n; i++) /* with those that they are made of */
+        if (c->funcs.v[i].f && c->funcs.v[i].f->open)
+            jot_func_end(c->funcs.v[i].f);
     for (i = 0; c && i < c->funcs.n; i++)
         jot_func_end(c->funcs.v[i].f);
     if (c)

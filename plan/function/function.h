@@ -61,6 +61,7 @@ typedef struct {
 /* A drawn variable: number `k` of those of the function. */
 typedef struct { NodeId node; uint64_t k; uint8_t op, dtype; } FuncRandom;
 
+typedef struct Open Open;
 struct Func {
     jot_Ctx *ctx;
     uint32_t slot;         /* of its handle */
@@ -83,14 +84,17 @@ struct Func {
     bool graphed;
     Selection graph;
     Buffer **data;
+    struct Open *open;     /* extents are open: what it is made of (plan/open/); else NULL */
 };
 
 /* function.c: a slot for its handle; false: memory. */
 JOT_FN bool jot_func_enter(Func *f);
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
  * capture: the evaluation that the same list would be now, which is left to its caller. look: only
- * whether it can be one; NULL is made, and no failure says that it can. */
-typedef struct { const char *op, *dialect; jot_Capture *capture; bool look; } FuncFor;
+ * whether it can be one; NULL is made, and no failure says that it can. open: one of several that
+ * differ in extents (Plan.open); else NULL. */
+typedef struct { const char *op, *dialect; jot_Capture *capture; bool look;
+                 const OpenSteps *open; } FuncFor;
 JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);
 /* plan/function/capture.c: whether what an evaluation reads is what a call of the function can
  * read; its hash. value: of outputs, then of updates; in: of inputs, 0 for one that is none.
@@ -104,7 +108,14 @@ JOT_FN uint32_t jot_func_slot(jot_Ctx *ctx, NodeId id);
 /* The handle by which a call reads what has elements: of a state; in a capture also of an array, or
  * of what was evaluated, from before it: begun: the one that named it at jot_begin. 0: none. */
 JOT_FN uint32_t jot_func_names(jot_Ctx *ctx, NodeId id, const jot_Capture *c, bool *begun);
+/* plan/function/function.c: the calls, of a function whose extents are what they are. */
+JOT_FN bool jot_func_call(Func *f, jot_Ins in, jot_Outs out);
+JOT_FN bool jot_func_call_vars(Func *f, jot_Vars in, jot_Var *out);
+JOT_FN Func *jot_func_of(jot_Func h, const char *op); /* NULL, and an error: stale or poison */
 JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
+
+/* plan/open/open.c: the end of what a function with open extents is made of. */
+JOT_FN void jot_open_end(Open *o);
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */
 /* Does an update keep the result? Then it is not computed in the caller's memory. */

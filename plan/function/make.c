@@ -365,6 +365,7 @@ make_plan(FuncMake *m)
     if (!f->plan)
         return jot_fail_memory(ctx, m->op);
     f->plan->dialect = m->of->dialect;
+    f->plan->open = m->of->open;
     m->s.fixed = true;
     jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))

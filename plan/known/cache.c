@@ -94,6 +94,7 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     empty.key = plan->key;
     empty.nkey = plan->nkey;
     empty.dialect = plan->dialect;
+    empty.open = plan->open;
     *plan = empty;
 }
 

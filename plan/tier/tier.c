@@ -263,6 +263,19 @@ tier_missing(jot_Ctx *ctx, const Plan *plan)
     return missing;
 }
 
+/* A plan that is to run later: all that it lacks is compiled, beside the program; is it there? */
+JOT_FN bool
+jot_tier_begin(jot_Ctx *ctx, const Plan *plan)
+{
+    return jot_plan_start(ctx, plan, 0);
+}
+
+JOT_FN bool
+jot_tier_there(jot_Ctx *ctx, const Plan *plan)
+{
+    return !tier_missing(ctx, plan);
+}
+
 static bool
 tier_wait(jot_Ctx *ctx, const PlanStep *step)
 {

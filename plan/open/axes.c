@@ -1,0 +1,104 @@
+/* plan/open/axes.c - one schedule for a kernel at all extents.
+ *
+ *     first plan     i0 < 64    i1:32p i1:32 i0:11c | i2 i0:1u i1:16u i1:1v
+ *     another        i0 < 62    the same, for it is asked for as if i0 were 64, and i0 is 62 again
+ *                               when the schedule is lowered: the last block is clamped
+ *
+ *   requires  kernels that agree but for extents      keeps  what they compute
+ * Read before: plan/open/axes.h, ccode/schedule/sched.h. After: plan/text.c. */
+#include "plan/open/axes.h"
+
+JOT_FN TextForm
+jot_open_form(const OpenSteps *open, uint32_t step)
+{
+    return open && step < open->n ? (TextForm)open->form[step] : TEXT_CLOSED;
+}
+
+JOT_FN bool
+jot_open_refused(const OpenSteps *open, uint32_t step)
+{
+    if (jot_open_form(open, step) != TEXT_CLAMPED)
+        return false;
+    open->form[step] = TEXT_SCALAR;
+    return true;
+}
+
+static bool
+axes_record(Arena *arena, const Kernel *k, OpenKernel *r)
+{
+    uint32_t i;
+    int d;
+
+    r->naxes = k->axes.n;
+    r->nbufs = k->bufs.n;
+    r->ext = jot_arena_array(arena, int64_t *, (size_t)k->bufs.n + 1);
+    r->layout = jot_arena_array(arena, Layout, (size_t)k->bufs.n + 1);
+    if (!r->ext || !r->layout)
+        return false;
+    for (i = 0; i < k->axes.n; i++)
+        r->axis[i] = k->axes.v[i].ext;
+    for (i = 1; i < k->bufs.n; i++) {
+        const KBuf *buf = &k->bufs.v[i];
+
+        if (!(r->ext[i] = jot_arena_array(arena, int64_t, (size_t)buf->rank + 1)))
+            return false;
+        for (d = 0; d < buf->rank; d++)
+            r->ext[i][d] = buf->ext[d];
+        r->layout[i] = *buf->layout;
+    }
+    return true;
+}
+
+JOT_FN bool
+jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k)
+{
+    OpenKernel *first = open && step < open->n ? &open->first[step] : NULL;
+    uint32_t a;
+
+    if (!first)
+        return true;
+    if (open->learn == OPEN_FIRST && !axes_record(open->arena, k, first))
+        return false;
+    for (a = 0; a < k->axes.n && a < first->naxes; a++) {
+        if (open->learn == OPEN_OTHER && first->axis[a] != k->axes.v[a].ext)
+            open->axes[step] |= (uint64_t)1 << a;
+        k->axes.v[a].open = jot_open_form(open, step) == TEXT_CLAMPED && open->axes[step] >> a & 1;
+    }
+    return true;
+}
+
+/* Extents that a kernel has while it gets its schedule; those that a schedule left so are its own
+ * again. */
+static void
+axes_exchange(Kernel *k, const OpenKernel *from, const OpenKernel *to)
+{
+    uint32_t i;
+
+    for (i = 0; i < to->naxes; i++)
+        if (k->axes.v[i].ext == from->axis[i])
+            k->axes.v[i].ext = to->axis[i];
+    for (i = 1; i < to->nbufs; i++) {
+        k->bufs.v[i].ext = to->ext[i];
+        k->bufs.v[i].layout = &to->layout[i];
+    }
+}
+
+JOT_FN bool
+jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k, const Wanted *want,
+                  Text *why)
+{
+    const OpenKernel *first = jot_open_form(open, step) == TEXT_CLAMPED ? &open->first[step] : NULL;
+    OpenKernel own;
+    bool ok;
+
+    if (!first || first->naxes != k->axes.n || first->nbufs != k->bufs.n)
+        return jot_schedule(s, k, want, why);
+    if (!axes_record(&k->arena, k, &own))
+        return false;
+    axes_exchange(k, &own, first);
+    ok = jot_schedule(s, k, want, why);
+    axes_exchange(k, first, &own);
+    if (ok)
+        jot_sched_open_blocks(s);
+    return ok;
+}

@@ -1,0 +1,41 @@
+/* plan/open/axes.h - kernels of a plan that is to serve other extents, too: which of their axes are
+ * open, and schedules that do not depend on how long these are.
+ *
+ * Read before: ccode/strategy/strategy.h. After: plan/open/axes.c. */
+#ifndef JOT_OPEN_AXES_H
+#define JOT_OPEN_AXES_H
+#include "ccode/strategy/strategy.h"
+
+/* How the text of a step is printed: as ever; with blocks that are clamped; as scalars. */
+typedef enum { TEXT_CLOSED, TEXT_CLAMPED, TEXT_SCALAR } TextForm;
+typedef enum { OPEN_KNOWN, OPEN_FIRST, OPEN_OTHER } OpenLearn; /* what a plan adds to this: */
+
+/* Extents of a kernel before it has a schedule. */
+typedef struct {
+    uint32_t naxes, nbufs;
+    int64_t axis[KERNEL_AXES];
+    int64_t **ext;           /* per buffer */
+    Layout *layout;
+} OpenKernel;
+
+/* Per step of plans that differ in extents: the kernel of the first one; axes that are not as long
+ * in each. */
+typedef struct {
+    uint32_t n;              /* steps there is room for */
+    OpenLearn learn;
+    uint8_t *form;
+    uint64_t *axes;
+    OpenKernel *first;
+    Arena *arena;            /* of what they have */
+} OpenSteps;
+
+/* open NULL: of a plan for one size. */
+/* The step's text was refused: can it have another form? It has from now on. */
+JOT_FN bool jot_open_refused(const OpenSteps *open, uint32_t step);
+JOT_FN TextForm jot_open_form(const OpenSteps *open, uint32_t step);
+JOT_FN bool jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k); /* false: memory */
+/* jot_schedule; an open kernel gets the schedule that it has in the first plan. */
+JOT_FN bool jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k,
+                              const Wanted *want, Text *why);
+
+#endif

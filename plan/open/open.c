@@ -1,0 +1,364 @@
+/* plan/open/open.c - functions with open extents: made of a builder, called with extents.
+ *
+ *     extents of a call   in bounds? -> seen often, its kernels there?   -> its own function
+ *                                       not below o->low?                -> the shared one, resized
+ *                                       else                             -> its own, made now
+ *
+ * To resize is to write the numbers that follow the extents into the shared plan: of launches,
+ * variables, shapes, literals. Its block of temporaries is as large as the most extents ask.
+ *
+ * Read before: plan/open/open.h, plan/open/merge.c. After: plan/function/function.c. */
+#include "plan/open/open.h"
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static bool
+open_extent(Open *o, Arena *arena, const jot_Extent *e, int d)
+{
+    int64_t step = e->step ? e->step : 1;
+    OpenSpace *s = &o->space;
+
+    if (!e->name || !e->name[0])
+        return jot_fail(o->ctx, JOT_EUSE, "compile_open: extents[%d] has no name", d);
+    if (e->least < 1 || e->most < e->least || step < 0 || e->most > ((int64_t)1 << 31))
+        return jot_fail(o->ctx, JOT_ERANGE, "compile_open: %s is %lld to %lld in steps of %lld: "
+                        "1 and more asked, 2^31 at most", e->name, (long long)e->least,
+                        (long long)e->most, (long long)step);
+    s->least[d] = e->least;
+    s->step[d] = step;
+    s->most[d] = e->least + (e->most - e->least) / step * step;
+    o->name[d] = jot_arena_copy(arena, e->name, jot_str_len(e->name));
+    return o->name[d] || jot_fail_memory(o->ctx, "compile_open");
+}
+
+static bool
+open_builder(Open *o, Arena *arena, const jot_Builder *b)
+{
+    int d;
+
+    if (!b || !b->build || (b->nextents && !b->extents) || b->ninputs < 0 || b->noutputs < 0)
+        return jot_fail(o->ctx, JOT_EUSE, "compile_open: %s", !b ? "builder is NULL"
+                        : !b->build ? "build is NULL"
+                        : b->ninputs < 0 || b->noutputs < 0
+                              ? "the number of inputs or outputs is negative" : "extents is NULL");
+    if (b->nextents < 1 || b->nextents > OPEN_MOST)
+        return jot_fail(o->ctx, JOT_ERANGE, "compile_open: %d extents: 1 to %d asked", b->nextents,
+                        OPEN_MOST);
+    o->space.n = b->nextents;
+    o->build = b->build;
+    o->user = b->user;
+    o->nin = b->ninputs;
+    o->nout = b->noutputs;
+    o->in = jot_arena_array(arena, jot_Var, (size_t)b->ninputs + 1);
+    o->out = jot_arena_array(arena, jot_Var, (size_t)b->noutputs + 1);
+    if (!o->in || !o->out)
+        return jot_fail_memory(o->ctx, "compile_open");
+    for (d = 0; d < b->nextents; d++)
+        if (!open_extent(o, arena, &b->extents[d], d))
+            return false;
+    jot_open_space(&o->space);
+    return true;
+}
+
+static void
+open_told(const Open *o)
+{
+    Text t = {&o->ctx->mem, NULL, 0, 0};
+
+    if (!jot_plan_dumps(o->ctx, 'p'))
+        return;
+    jot_text_f(&t, "open: %s\n", o->why[0] ? o->why : "one plan for all extents");
+    jot_plan_log(o->ctx, &t);
+}
+
+/* One plan for all, or why not. The builder is tried at the most extents in any case. */
+static bool
+open_plan(Open *o)
+{
+    static const FuncFor look = {.op = "compile_open"};
+    const Backend *backend = o->ctx->backend;
+    Text why = {NULL, o->why, 0, sizeof o->why}, low = {NULL, NULL, 0, 0};
+    char at[160], reason[160];
+    Func *f;
+
+    if (backend->compile && !backend->device) {
+        if (!jot_open_merge(o))
+            return false;
+    } else {
+        jot_text_f(&why, backend->device ? "a device's launches are of one size"
+                                         : "the interpreter has no kernels");
+        if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
+            return false;
+        jot_func_end(f);
+    }
+    low.s = at;
+    low.cap = sizeof at;
+    if (o->shared && memcmp(o->low, o->space.least, (size_t)o->space.n * sizeof *o->low)) {
+        jot_open_extents(o, o->low, &low);
+        jot_text_f(&why, "sizes below %s have plans of their own", at);
+    } else if (!o->shared) {
+        memcpy(reason, o->why, sizeof reason);
+        reason[sizeof reason - 1] = 0;
+        why.n = 0;
+        jot_text_f(&why, "each size has a plan of its own: %s", reason);
+    }
+    open_told(o);
+    return true;
+}
+
+jot_Func
+jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
+{
+    jot_Func none = jot_func_handle(ctx, NULL);
+    Func *f;
+    Open *o;
+
+    if (!ctx || ctx->status)
+        return none;
+    if (ctx->running || !ctx->backend) {
+        jot_fail(ctx, ctx->backend ? JOT_EUSE : JOT_EDEVICE, "compile_open: %s", ctx->running
+                 ? "called from within an evaluation or a fetch's callback"
+                 : "the context has no backend");
+        return none;
+    }
+    if (!jot_home_only(ctx, "compile_open") || !jot_flow_outside(ctx, "compile_open")
+        || !jot_plan_run(ctx, NULL, 0))
+        return none;
+    f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
+    if (!f) {
+        jot_fail_memory(ctx, "compile_open");
+        return none;
+    }
+    f->ctx = ctx;
+    f->arena.mem = &ctx->mem;
+    if (!jot_func_enter(f)) {
+        jot_mem_free(&ctx->mem, f, sizeof *f);
+        jot_fail_memory(ctx, "compile_open");
+        return none;
+    }
+    f->open = o = jot_mem_new(&ctx->mem, 1, sizeof *o);
+    if (o)
+        o->ctx = ctx;
+    if (!o || !open_builder(o, &f->arena, builder) || !open_plan(o)) {
+        if (!o)
+            jot_fail_memory(ctx, "compile_open");
+        jot_func_end(f);
+        return none;
+    }
+    return jot_func_handle(ctx, f);
+}
+
+JOT_FN void
+jot_open_end(Open *o)
+{
+    uint32_t i;
+
+    if (!o)
+        return;
+    jot_func_end(o->shared);
+    for (i = 0; i < o->sizes.n; i++)
+        jot_func_end(o->sizes.v[i].f);
+    jot_vec_free(&o->ctx->mem, o->sizes);
+    jot_vec_free(&o->ctx->mem, o->numbers);
+    jot_mem_free(&o->ctx->mem, o, sizeof *o);
+}
+
+/* ---- the shared function -------------------------------------------------------------------- */
+
+static void
+open_write(Open *o, const int64_t *extent)
+{
+    uint32_t i;
+
+    for (i = 0; i < o->numbers.n; i++) {
+        const OpenNumber *n = &o->numbers.v[i];
+        jot_Scalar v = jot_open_literal_at(&o->space, &n->how, extent);
+
+        if (n->kind == OPEN_I64)
+            *(int64_t *)n->at = v.i;
+        else if (n->kind == OPEN_SIZE)
+            *(size_t *)n->at = (size_t)v.i;
+        else
+            *(jot_Scalar *)n->at = v;
+    }
+}
+
+/* Memory that results and copies had at other extents goes. */
+static void
+open_let_go(Open *o)
+{
+    Func *f = o->shared;
+    uint32_t i;
+
+    for (i = 0; i < f->roots.n; i++)
+        if (f->roots.v[i].buf && f->roots.v[i].buf->nbytes != f->roots.v[i].nbytes) {
+            jot_buffer_unref(o->ctx, f->roots.v[i].buf);
+            f->roots.v[i].buf = NULL;
+        }
+    for (i = 0; i < f->ninputs; i++)
+        if (f->input[i].copy && f->input[i].copy->nbytes != f->input[i].shape.nbytes) {
+            jot_buffer_unref(o->ctx, f->input[i].copy);
+            f->input[i].copy = NULL;
+        }
+}
+
+static void
+open_costs(Open *o)
+{
+    Plan *plan = o->shared->plan;
+    uint32_t i;
+    int phase;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        PlanStep *step = &plan->steps.v[i];
+        const OpenCost *most = &o->cost[i];
+        int64_t count = 0;
+        double part;
+
+        for (phase = 0; phase < step->best.phases; phase++)
+            count += step->best.count[phase];
+        part = most->count ? (double)count / (double)most->count : 1;
+        step->seconds = most->seconds * part;
+        step->cost.read = most->cost.read * part;
+        step->cost.written = most->cost.written * part;
+        step->cost.flops = most->cost.flops * part;
+        step->cost.points = most->cost.points * part;
+    }
+}
+
+static Func *
+open_resized(Open *o, const int64_t *extent)
+{
+    size_t nbytes = (size_t)o->space.n * sizeof *extent;
+
+    if (memcmp(o->now, extent, nbytes)) {
+        memcpy(o->now, extent, nbytes);
+        open_write(o, extent);
+        open_let_go(o);
+        open_costs(o);
+    }
+    return o->shared;
+}
+
+/* ---- sizes that come again ------------------------------------------------------------------ */
+
+/* The size, with a place in the list; the one that was not used for longest makes room. */
+static OpenSize *
+open_size(Open *o, const int64_t *extent)
+{
+    OpenSize *oldest = NULL, *s;
+    uint32_t i;
+
+    for (i = 0; i < o->sizes.n; i++) {
+        s = &o->sizes.v[i];
+        if (!memcmp(s->extent, extent, (size_t)o->space.n * sizeof *extent))
+            return s;
+        if (!oldest || s->used < oldest->used)
+            oldest = s;
+    }
+    if (o->sizes.n < OPEN_KEPT) {
+        if (!jot_vec_reserve(&o->ctx->mem, o->sizes, 1)) {
+            jot_fail_memory(o->ctx, "call_open");
+            return NULL;
+        }
+        oldest = &o->sizes.v[o->sizes.n++];
+    } else {
+        jot_func_end(oldest->f);
+    }
+    memset(oldest, 0, sizeof *oldest);
+    memcpy(oldest->extent, extent, (size_t)o->space.n * sizeof *extent);
+    return oldest;
+}
+
+static bool
+open_own(Open *o, OpenSize *s)
+{
+    static const FuncFor of = {.op = "call_open"};
+
+    if (!s->f && jot_plan_run(o->ctx, NULL, 0)) /* what waits is not the function's */
+        s->f = jot_open_build(o, s->extent, &of);
+    return s->f != NULL;
+}
+
+/* The function that a call with these extents runs; NULL: failed. */
+static Func *
+open_func(Open *o, const int64_t *extent)
+{
+    OpenSize *s = open_size(o, extent);
+    bool shared = o->shared != NULL;
+    int d;
+
+    if (!s)
+        return NULL;
+    s->used = ++o->clock;
+    s->calls += s->calls < OPEN_OFTEN;
+    for (d = 0; d < o->space.n; d++)
+        shared &= extent[d] >= o->low[d];
+    if (!shared)
+        return open_own(o, s) ? s->f : NULL;
+    if (s->calls == OPEN_OFTEN && !o->ctx->config.deterministic
+        && (!open_own(o, s) || !jot_tier_begin(o->ctx, s->f->plan)))
+        return NULL;
+    return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(o, extent);
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static Func *
+open_called(jot_Func h, jot_Ints extents, const char *op)
+{
+    Func *f = jot_func_of(h, op);
+    Open *o = f ? f->open : NULL;
+    jot_Ctx *ctx = f ? f->ctx : NULL;
+    int d;
+
+    if (!f || ctx->status)
+        return NULL;
+    if (!o) {
+        jot_fail(ctx, JOT_EUSE, "%s: no extent of the function is open: jot_call calls it", op);
+        return NULL;
+    }
+    if (ctx->running) {
+        jot_fail(ctx, JOT_EUSE, "%s: called from within an evaluation or a fetch's callback", op);
+        return NULL;
+    }
+    if (extents.n != o->space.n || !extents.v) {
+        jot_fail(ctx, JOT_ERANGE, "%s: extents: %d asked, %d found", op, o->space.n, extents.n);
+        return NULL;
+    }
+    for (d = 0; d < o->space.n; d++) {
+        int64_t least = o->space.least[d], most = o->space.most[d], step = o->space.step[d];
+
+        if (extents.v[d] >= least && extents.v[d] <= most && (extents.v[d] - least) % step == 0)
+            continue;
+        jot_fail(ctx, JOT_ERANGE, "%s: %s is %lld: %lld to %lld in steps of %lld asked", op,
+                 o->name[d], (long long)extents.v[d], (long long)least, (long long)most,
+                 (long long)step);
+        return NULL;
+    }
+    return open_func(o, extents.v);
+}
+
+bool
+jot_call_open(jot_Func h, jot_Ints extents, jot_Ins in, jot_Outs out)
+{
+    Func *f = open_called(h, extents, "call_open");
+
+    return f && jot_func_call(f, in, out);
+}
+
+bool
+jot_call_vars_open(jot_Func h, jot_Ints extents, jot_Vars in, jot_Var *out)
+{
+    Func *f = open_called(h, extents, "call_vars_open");
+
+    return f && jot_func_call_vars(f, in, out);
+}
+
+const char *
+jot_open_why(jot_Func h)
+{
+    Func *f = jot_func_of(h, "open_why");
+
+    return f && f->open ? f->open->why : "";
+}

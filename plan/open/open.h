@@ -1,0 +1,115 @@
+/* plan/open/open.h - functions with open extents: one plan for many.
+ *
+ *     builder(8), builder(9), ... -> plans, as texts     which agree but for numbers
+ *     a number                    -> a polynomial        of the extents, by samples
+ *     texts                       -> one text            its numbers that change are arguments
+ *
+ * Read before: plan/function/function.h. After: plan/open/open.c, plan/open/sample.c,
+ * plan/open/merge.c, plan/open/text.c, plan/open/fit.c. */
+#ifndef JOT_OPEN_H
+#define JOT_OPEN_H
+#include "plan/function/function.h"
+
+enum {
+    OPEN_MOST = JOT_OPEN_EXTENTS, /* open extents of a function */
+    OPEN_POINTS = 3,         /* samples along each: polynomials of degree 2 */
+    OPEN_TERMS = 27,         /* OPEN_POINTS to the power OPEN_MOST */
+    OPEN_LEVELS = 4,         /* least extents that are tried: the first 1, 2, 8 and 32 of each */
+    OPEN_SAMPLES = OPEN_TERMS + 2 + OPEN_LEVELS * (1 + OPEN_MOST),
+    OPEN_KEPT = 64,          /* sizes that are remembered */
+    OPEN_OFTEN = 3           /* calls of a size after which it gets kernels of its own */
+};
+
+/* The extents, and where they are sampled: on a grid at their upper end, which determines the
+ * polynomials, then below it, which checks them. */
+typedef struct {
+    int n;                           /* open extents */
+    int64_t least[OPEN_MOST], most[OPEN_MOST], step[OPEN_MOST], base[OPEN_MOST];
+    int points[OPEN_MOST];
+    int grid, samples;
+    int64_t at[OPEN_SAMPLES][OPEN_MOST];
+    uint8_t level[OPEN_SAMPLES];     /* who needs it: plans for extents from this level on */
+    int64_t low[OPEN_LEVELS][OPEN_MOST];
+} OpenSpace;
+
+/* Of u = (extent - base) / step: the sum of term[a, b, c] * binomial(u0, a) * ... An integer for
+ * integers, as samples at consecutive points are. */
+typedef struct { int64_t term[OPEN_TERMS]; } OpenFit;
+
+/* How a literal follows: as it is, as a polynomial, as `over` divided by one; `narrow`: as f32. */
+typedef enum { OPEN_POLY, OPEN_RATIO } OpenForm;
+typedef struct {
+    uint8_t form;
+    bool narrow;
+    jot_DType dtype;
+    double over;
+    OpenFit fit;
+} OpenLiteral;
+
+/* A number of the function that changes with the extents, and how. */
+typedef struct { void *at; uint8_t kind; OpenLiteral how; } OpenNumber;
+enum { OPEN_I64, OPEN_SIZE, OPEN_LITERAL };
+/* What a step takes one thread, from which the number of threads follows; of a profile. */
+typedef struct { double seconds; KernelCost cost; int64_t count; } OpenCost;
+
+/* A size that was asked for: its function, once it has one. */
+typedef struct { int64_t extent[OPEN_MOST]; Func *f; uint32_t calls; uint64_t used; } OpenSize;
+
+struct Open {
+    jot_Ctx *ctx;
+    OpenSpace space;
+    const char *name[OPEN_MOST];
+    jot_BuildFn *build;
+    void *user;
+    jot_Var *in, *out;       /* room for what the builder makes */
+    int nin, nout;
+    Func *shared;            /* its plan is for all extents from low on; NULL: there is none */
+    int64_t low[OPEN_MOST], now[OPEN_MOST];
+    Vec(OpenNumber) numbers;
+    OpenCost *cost;          /* per step, at the most extents */
+    Vec(OpenSize) sizes;
+    uint64_t clock;
+    char why[240];           /* there is no plan for all extents, or not for small ones: why */
+};
+
+/* plan/open/fit.c */
+JOT_FN void jot_open_space(OpenSpace *s);
+/* The polynomial through v[0..grid). */
+JOT_FN void jot_open_fit(const OpenSpace *s, const int64_t *v, OpenFit *fit);
+JOT_FN int64_t jot_open_value(const OpenSpace *s, const OpenFit *fit, const int64_t *extent);
+JOT_FN bool jot_open_constant(const OpenSpace *s, const OpenFit *fit);
+/* A literal through v[0..samples), where valid says so; false: none of these forms is. */
+JOT_FN bool jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool *valid,
+                             jot_DType dtype, OpenLiteral *how);
+JOT_FN jot_Scalar jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how,
+                                      const int64_t *extent);
+
+/* plan/open/text.c: a kernel's text, word by word; numbers are those that stand by themselves. */
+typedef struct { const char *s, *end, *before; } OpenText;
+typedef struct { const char *s; size_t n; bool number, extent; int64_t value; } OpenWord;
+JOT_FN bool jot_open_next(OpenText *t, OpenWord *word);
+/* Are they equal but for numbers? Those of b go to v, of which there are n; where they differ from
+ * a's in an array's extent, they are not. */
+JOT_FN bool jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n);
+JOT_FN uint32_t jot_open_count(const PlanKernel *k); /* its numbers */
+/* The text with argument[i] in place of number i, where that is one (>= 0). */
+JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, Text *out);
+
+/* plan/open/sample.c: "batch = 8, length = 5"; the function for some extents;
+ * as texts; all of them. NULL, false: failed. */
+typedef struct { Func *f[OPEN_SAMPLES]; } OpenSet;
+JOT_FN void jot_open_extents(const Open *o, const int64_t *extent, Text *out);
+JOT_FN Func *jot_open_build(Open *o, const int64_t *extent, const FuncFor *of);
+JOT_FN Func *jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open);
+JOT_FN bool jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set);
+JOT_FN void jot_open_drop(OpenSet *set);
+/* Has b, for other extents, the steps and results that a has? Is a step's call the same; are all of
+ * the variables? Why not, in o->why. */
+JOT_FN bool jot_open_like(Open *o, const Func *a, const Func *b);
+JOT_FN bool jot_open_same_step(const Func *a, const Func *b, uint32_t step);
+JOT_FN bool jot_open_same(Open *o, const Func *a, const Func *b);
+
+/* plan/open/merge.c: o->shared, or why there is none. False: failed. */
+JOT_FN bool jot_open_merge(Open *o);
+
+#endif

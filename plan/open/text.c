@@ -1,0 +1,192 @@
+/* plan/open/text.c - kernels' texts that differ in numbers become one.
+ *
+ *     for (i = 0; i < 61; i++)          for (i = 0; i < 62; i++)
+ *         y[i*128 + 7808] = ...             y[i*128 + 7936] = ...
+ *
+ *     const jot_i64 open_0 = ints[0], open_1 = ints[1];
+ *     for (i = 0; i < open_0; i++)
+ *         y[i*128 + open_1] = ...
+ *
+ * Only what differs is an argument: the rest stays for the compiler to see. A number is a decimal
+ * integer that stands by itself, with its sign, not a part of a name or of a floating-point
+ * literal.
+ *
+ *   requires  definitions as ccode/emit/ prints them      keeps  everything
+ * Read before: plan/open/open.h, ccode/emit.h. After: plan/open/merge.c. */
+#include "plan/open/open.h"
+
+static bool
+text_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+static bool
+text_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Blanks and comments. */
+static void
+text_skip(OpenText *t)
+{
+    for (;;) {
+        while (t->s < t->end && (*t->s == ' ' || *t->s == '\n' || *t->s == '\t'))
+            t->s++;
+        if (t->end - t->s < 2 || t->s[0] != '/' || t->s[1] != '*')
+            return;
+        for (t->s += 2; t->end - t->s >= 2 && (t->s[0] != '*' || t->s[1] != '/'); t->s++)
+            ;
+        t->s += 2;
+    }
+}
+
+/* Does a minus here make the number behind it negative? Behind an operator it does. */
+static bool
+text_signed(const OpenText *t)
+{
+    static const char before[] = "<>=(,?:";
+    const char *c = before;
+
+    if (t->end - t->s < 2 || *t->s != '-' || !text_digit(t->s[1]) || !t->before)
+        return false;
+    while (*c && *c != *t->before)
+        c++;
+    return *c != 0;
+}
+
+/* Digits, behind a sign maybe, and LL at most: its value. */
+static bool
+text_value(const OpenWord *w, int64_t *value)
+{
+    size_t sign = w->s[0] == '-', i;
+
+    *value = 0;
+    for (i = sign; i < w->n && text_digit(w->s[i]); i++) {
+        if (*value > (INT64_MAX - 9) / 10)
+            return false;
+        *value = *value * 10 + (w->s[i] - '0');
+    }
+    *value = sign ? -*value : *value;
+    return i > sign && (i == w->n || (i + 2 == w->n && w->s[i] == 'L' && w->s[i + 1] == 'L'));
+}
+
+JOT_FN bool
+jot_open_next(OpenText *t, OpenWord *w)
+{
+    const char *s;
+    bool number;
+
+    text_skip(t);
+    if (t->s >= t->end)
+        return false;
+    w->s = s = t->s;
+    s += text_signed(t);
+    number = text_digit(*s);
+    while (s < t->end && (text_word(*s) || (number && (*s == '.' || ((*s == '+' || *s == '-')
+                                                && (s[-1] == 'e' || s[-1] == 'p'))))))
+        s++;
+    s += s == w->s;
+    w->n = (size_t)(s - w->s);
+    t->s = s;
+    w->number = number && text_value(w, &w->value);
+    w->extent = w->number && t->before && *t->before == '[' && s < t->end && *s == ']';
+    t->before = w->s;
+    return true;
+}
+
+static OpenText
+text_of(const PlanKernel *k)
+{
+    OpenText t;
+
+    t.s = k->text;
+    t.end = k->text + k->nbytes;
+    t.before = NULL;
+    return t;
+}
+
+JOT_FN uint32_t
+jot_open_count(const PlanKernel *k)
+{
+    OpenText t = text_of(k);
+    OpenWord w;
+    uint32_t n = 0;
+
+    while (jot_open_next(&t, &w))
+        n += w.number;
+    return n;
+}
+
+JOT_FN bool
+jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
+{
+    OpenText x = text_of(a), y = text_of(b);
+    OpenWord p, q;
+    uint32_t i = 0;
+
+    for (;;) {
+        bool more = jot_open_next(&x, &p);
+
+        if (jot_open_next(&y, &q) != more)
+            return false;
+        if (!more)
+            return i == n;
+        if (p.number != q.number || (!p.number && (p.n != q.n || memcmp(p.s, q.s, p.n))))
+            return false;
+        if (!p.number)
+            continue;
+        if (i == n || (p.extent && p.value != q.value))
+            return false;
+        v[i++] = q.value;
+    }
+}
+
+/* Where the body begins, behind its brace. */
+static const char *
+text_body(const PlanKernel *k)
+{
+    const char *s = k->text, *end = s + k->nbytes;
+
+    while (end - s > 3 && memcmp(s, "\n{\n", 3))
+        s++;
+    return s + 3;
+}
+
+static void
+text_declare(const int *argument, uint32_t n, Text *out)
+{
+    uint32_t i, k;
+
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < i && argument[k] != argument[i]; k++)
+            ;
+        if (argument[i] >= 0 && k == i)
+            jot_text_f(out, "    const jot_i64 open_%d = ints[%d];\n", argument[i], argument[i]);
+    }
+}
+
+JOT_FN void
+jot_open_text(const PlanKernel *k, const int *argument, Text *out)
+{
+    OpenText t = text_of(k);
+    const char *from = k->text, *body = text_body(k);
+    uint32_t i = 0;
+    OpenWord w;
+
+    jot_text_put(out, from, (size_t)(body - from));
+    text_declare(argument, jot_open_count(k), out);
+    from = body;
+    while (jot_open_next(&t, &w)) {
+        int to = w.number ? argument[i] : -1;
+
+        i += w.number;
+        if (to < 0)
+            continue;
+        jot_text_put(out, from, (size_t)(w.s - from));
+        jot_text_f(out, "open_%d", to);
+        from = w.s + w.n;
+    }
+    jot_text_put(out, from, (size_t)(t.end - from));
+}
