@@ -3,8 +3,8 @@
  * and what is put together of many parts is copied part by part; what else stands in sums whose
  * terms are stacked.
  *
- * Guards: ccode/lower/cut.c, fuse/pieces.c, ops/rewrite/stack_sum.c, ops/rewrite/term.c,
- * plan/memory.c. */
+ * Guards: ccode/lower/cut.c, fuse/pieces.c, ops/rewrite/joined.c, ops/rewrite/stack_sum.c,
+ * ops/rewrite/term.c, plan/memory.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -367,6 +367,60 @@ check_room(void)
     }
 }
 
+/* n products of x and g, added up from one end or the other, and what is put together of all g,
+ * which has no stack of its own then. */
+static void
+joined_of(jot_Ctx *c, int n, bool reverse, jot_Var *out)
+{
+    jot_Var g[PARTS], x, all = {0};
+    int k, t;
+
+    jot_push(c);
+    for (k = 0; k < n; k++) {
+        t = reverse ? n - 1 - k : k;
+        x = jot_array(c, JOT_F32, JOT_SHAPE(3, SUMS), numbers + 11 * t);
+        g[t] = jot_tanh(jot_array(c, JOT_F32, JOT_SHAPE(3, SUMS), numbers + 7 * t));
+        x = jot_matmul(jot_transpose(x, JOT_INTS(1, 0)), g[t]);
+        all = k ? jot_add(all, x) : x;
+    }
+    out[0] = jot_keep(all);
+    out[1] = jot_keep(jot_square(jot_stack(jot_vars(n, g), 0)));
+    jot_pop(c);
+}
+
+static void
+check_joined(const char *backend, int n, bool reverse)
+{
+    jot_Config config = {.backend = backend, .hooks = {.log = keep_log}, .dump = "g"};
+    jot_Config plain = {.backend = "interp", .no_simplify = 1};
+    jot_Ctx *c = jot_open(&config), *of = jot_open(&plain);
+    jot_Var got[2], want[2];
+    int i, k, stacks = 0;
+
+    forget_log();
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+    } else {
+        joined_of(c, n, reverse, got);
+        joined_of(of, n, reverse, want);
+        CHECK(jot_run(c, jot_vars(2, got)) && !jot_error(c), "%s", jot_message(c));
+        for (const char *s = logged; (s = strstr(s, " stack ")); s++)
+            stacks++;
+        CHECK(stacks == 1, "%d, %d: a stack of x alone: %s", n, reverse, logged);
+        for (i = 0; i < 2; i++) {
+            const float *a = jot_data(got[i]), *b = jot_data(want[i]);
+            int64_t nelem = jot_nelem(want[i]);
+            double worst = a && b ? 0 : 1;
+
+            for (k = 0; a && b && k < nelem; k++)
+                worst = fmax(worst, fabs(a[k] - b[k]) / (1 + fabs(b[k])));
+            CHECK(worst < 1e-5, "%s: %d, %d, result %d: %g off", backend, n, reverse, i, worst);
+        }
+    }
+    jot_close(c);
+    jot_close(of);
+}
+
 enum { COLS = 16, LONG = 130 };
 
 /* n outer products and a sum of their second rows; something else in each sum: a term twice, and
@@ -488,6 +542,11 @@ main(void)
     check_rows(9, true);
     check_rows(249, true);
     check_room();
+    for (int n = 2; n <= PARTS; n++)
+        for (int reverse = 0; reverse < 2; reverse++) {
+            check_joined("interp", n, reverse);
+            check_joined("tcc", n, reverse);
+        }
     check_rank("interp");
     check_rank("tcc");
     return DONE();

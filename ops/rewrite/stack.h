@@ -1,5 +1,5 @@
 /* ops/rewrite/stack.h - what the graph rewrites that make stacks share: ops/rewrite/stack.c,
- * term.c, stack_sum.c, cells.c.
+ * joined.c, term.c, stack_sum.c, cells.c.
  *
  * Read before: ops/maps.h. */
 #ifndef JOT_OPS_STACK_H
@@ -19,6 +19,19 @@ JOT_FN NodeId jot_stack_holding(jot_Ctx *ctx, const NodeList *made, int n, const
 JOT_FN bool jot_stack_becomes_row(jot_Ctx *ctx, NodeId id, NodeId all, int64_t at);
 /* from[0..n) of a space of that rank, for axes that stand one further in. */
 JOT_FN void jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *to);
+
+/* ---- variables one after the other: ops/rewrite/joined.c ---- */
+
+/* Sums that put variables one after the other, and these, ext[0] of each, in the order in which
+ * they lie. */
+typedef struct { NodeList root, piece; } Joined;
+
+JOT_FN bool jot_joined_all(jot_Ctx *ctx, const NodeList *list, Joined *j);
+/* The one whose rows, of these extents, are these n variables; order[t]: which of them is row t.
+ * 0: none. */
+JOT_FN NodeId jot_joined_of(jot_Ctx *ctx, const Joined *j, int n, const Piece *piece, int rank,
+                            const int64_t *row, int *order);
+JOT_FN void jot_joined_free(jot_Ctx *ctx, Joined *j);
 
 /* ---- terms of sums: ops/rewrite/term.c ---- */
 

@@ -10,6 +10,8 @@
  * into the stacks - or be outer products: of these it takes several, for alone they are
  * element-wise work that others may fuse with. It gains where dw is larger than the rows that are
  * copied. A term stays that is read elsewhere too, or named by a handle: its value may be wanted.
+ * Where the variables of one side lie one after the other anyway (ops/rewrite/joined.c), terms are
+ * taken in that order, and no stack of them is made.
  *
  * Then sums of rows that are in a stack by now (the gradient of a bias) are one sum, too. Of a bias
  * that went into several variables of one shape the gradients were added before they were summed:
@@ -20,7 +22,7 @@
  *
  * Done where the graph is walked anyway (ops/rewrite/batch.c).
  *
- * Read before: ops/rewrite/term.c. After: ops/grad/grad.c, plan/plan.c. */
+ * Read before: ops/rewrite/term.c, ops/rewrite/joined.c. After: ops/grad/grad.c, plan/plan.c. */
 #include "ops/rewrite/stack.h"
 
 enum {
@@ -35,6 +37,7 @@ typedef struct {
     Vec(Term) term;         /* of the sum at hand */
     bool products;          /* sums of products, or of variables? */
     NodeList made;          /* stacks, of the products */
+    Joined joined;          /* what lies one after the other without a stack */
     NodeList stack;
 } Sums;
 
@@ -221,26 +224,46 @@ sum_made(Sums *s, const Term *t, NodeId of, int rank, const int64_t *row, int64_
     return made;
 }
 
+/* What holds all of one side's rows already; both sides in its order then. 0: nothing does. */
+static NodeId
+sum_lies(Sums *s, int n, Piece *x, Piece *other, int rank, const int64_t *row)
+{
+    Piece mine[STACK_MOST], theirs[STACK_MOST];
+    int order[STACK_MOST], k;
+    NodeId all = jot_joined_of(s->ctx, &s->joined, n, x, rank, row, order);
+
+    for (k = 0; all && k < n; k++) {
+        mine[k] = x[order[k]];
+        theirs[k] = other[order[k]];
+    }
+    if (all) {
+        memcpy(x, mine, (size_t)n * sizeof *x);
+        memcpy(other, theirs, (size_t)n * sizeof *x);
+    }
+    return all;
+}
+
 /* One product of the rows x[0..n) and g[0..n), or one sum of the rows x, for terms like t. */
 static NodeId
-sum_product(Sums *s, const Node *out, const Term *t, int n, const Piece *x, const Piece *g)
+sum_product(Sums *s, const Node *out, const Term *t, int n, Piece *x, Piece *g)
 {
     jot_Ctx *ctx = s->ctx;
     int rank = 1 + out->rank + t->nred, k;
     int64_t ext[JOT_MAX_RANK];
     Ix index[JOT_MAX_RANK];
-    NodeId a, b;
+    NodeId of_g = t->g ? sum_lies(s, n, g, x, t->ng, t->ge) : 0;
+    NodeId of_x = t->g && !of_g ? sum_lies(s, n, x, g, t->nx, t->xe) : 0, a, b;
 
-    ext[0] = sum_room(t, n);
+    ext[0] = of_g || of_x ? n : sum_room(t, n);
     memcpy(ext + 1, out->ext, out->rank * sizeof *ext);
     memcpy(ext + 1 + out->rank, t->red, t->nred * sizeof *ext);
-    a = sum_made(s, t, t->x, t->nx, t->xe, ext[0], n, x);
+    a = of_x ? of_x : sum_made(s, t, t->x, t->nx, t->xe, ext[0], n, x);
     if (!a)
         return 0;
     ext[0] = jot_node(ctx, a)->ext[0];
     a = sum_operand(s, a, rank, ext, t->nx, t->xi);
     if (t->g) {
-        b = sum_made(s, t, t->g, t->ng, t->ge, ext[0], n, g);
+        b = of_g ? of_g : sum_made(s, t, t->g, t->ng, t->ge, ext[0], n, g);
         b = sum_operand(s, b, rank, ext, t->ng, t->gi);
         a = a && b ? jot_ew_of(ctx, EW_MUL, a, b, 0) : 0;
     }
@@ -398,7 +421,7 @@ jot_stack_sums(jot_Ctx *ctx, const NodeList *list)
     s.list = list;
     s.seen = jot_mem_new(&ctx->mem, list->n, 1);
     s.products = true;
-    changed = s.seen && sums_all(&s);
+    changed = s.seen && jot_joined_all(ctx, list, &s.joined) && sums_all(&s);
     s.products = false;
     if (changed)
         sums_all(&s);
@@ -406,5 +429,6 @@ jot_stack_sums(jot_Ctx *ctx, const NodeList *list)
     jot_vec_free(&ctx->mem, s.term);
     jot_list_free(ctx, &s.stack);
     jot_list_free(ctx, &s.made);
+    jot_joined_free(ctx, &s.joined);
     return changed;
 }
