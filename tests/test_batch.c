@@ -3,8 +3,8 @@
  * and what is put together of many parts is copied part by part; what else stands in sums whose
  * terms are stacked.
  *
- * Guards: ccode/lower/cut.c, fuse/pieces.c, ops/rewrite/joined.c, ops/rewrite/stack_sum.c,
- * ops/rewrite/term.c, plan/memory.c. */
+ * Guards: ccode/lower/cut.c, ccode/lower/value.c, fuse/pieces.c, ops/rewrite/joined.c,
+ * ops/rewrite/stack_sum.c, ops/rewrite/term.c, plan/memory.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -347,6 +347,40 @@ check_sums(void)
           many);
 }
 
+/* The gradient of all slices is put together of theirs with 0 elsewhere, which is added once: -0
+ * becomes 0, nothing else changes. */
+static void
+check_zeros(const char *backend)
+{
+    jot_Config config = {.backend = backend, .hooks = {.log = keep_log}, .dump = "c"};
+    jot_Ctx *c = jot_open(&config);
+    float v[T * 2 * WIDE];
+    jot_Var x, all, g;
+    int t, k;
+
+    forget_log();
+    if (jot_error(c)) {
+        SKIP("%s: %s", backend, jot_message(c));
+    } else {
+        x = jot_array(c, JOT_F32, JOT_SHAPE(T, 2, WIDE), numbers);
+        all = jot_full(c, JOT_F32, JOT_SHAPE(2, WIDE), 0);
+        for (k = 0; k < T * 2 * WIDE; k++)
+            v[k] = k % 3 ? numbers[k] : k % 2 ? 0.0f : -0.0f;
+        for (t = 0; t < T; t++)
+            all = jot_add(all, jot_mul(slice_of(x, t, 2, WIDE),
+                                       jot_array(c, JOT_F32, JOT_SHAPE(2, WIDE),
+                                                 v + t * 2 * WIDE)));
+        jot_grad(jot_sum(all, JOT_ALL_DIMS), JOT_VARS(x), &g);
+        const float *got = jot_data(g);
+        CHECK(got, "%s", jot_message(c));
+        for (k = 0; got && k < T * 2 * WIDE; k++)
+            CHECK(got[k] == v[k] && !signbit(got[k]) == !(v[k] < 0), "%d: %g for %g", k, got[k],
+                  v[k]);
+        CHECK(strstr(logged, "+ 0.0f") && !strstr(logged, "0.0f + 0.0f"), "%s", logged);
+    }
+    jot_close(c);
+}
+
 /* Sums of about as many terms are one kernel: a stack has room for more, less than eight rows of
  * zeros or an eighth of its terms. */
 static void
@@ -542,6 +576,8 @@ main(void)
     check_rows(9, true);
     check_rows(249, true);
     check_room();
+    check_zeros("tcc");
+    check_zeros("cc");
     for (int n = 2; n <= PARTS; n++)
         for (int reverse = 0; reverse < 2; reverse++) {
             check_joined("interp", n, reverse);

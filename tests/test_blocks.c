@@ -3,7 +3,8 @@
  * go through memory for each block of k; of what is packed, columns and steps of the sum are in
  * balance, so that results are read and written again few times; and with 16 registers a vector
  * that up to four multiply-adds share is loaded once by what gcc makes of the text; what its stores
- * read is asked for where it begins.
+ * read is asked for where it begins; and rows go in steps whose results, and what they are made of,
+ * lie on few pages.
  *
  * Guards: ccode/contract/plan.c, ccode/lower/prefetch.c, ccode/lower/walk.c. */
 #include <unistd.h>
@@ -203,10 +204,41 @@ test_asked(void)
     }
 }
 
+/* b stays in the second cache; steps of rows that lie on a page each are shorter than a thread's
+ * share, others are not. */
+static void
+test_pages(void)
+{
+    static const struct { int64_t m; bool few; } cases[] = {{1024, true}, {256, false}};
+    const int64_t rows = 1200, k = 128;
+
+    for (int i = 0; i < 2; i++) {
+        long long height = 0;
+        Text text = {0};
+        const char *at;
+        IrCase c;
+        Sched s;
+
+        text.mem = &ir_mem;
+        make_product(&c, 1, rows, cases[i].m, k, false, false, false);
+        CHECK(schedule(&c, 1 << 20, &s), "case %d: no schedule", i);
+        jot_sched_print(&s, &text);
+        at = strstr(text.s, "%4: i:");
+        CHECK(at && sscanf(at, "%%4: i:%lldp", &height) == 1, "case %d: %s", i, text.s);
+        CHECK(height && (height * (4096 + k * 4) <= 80 * 4096) == cases[i].few,
+              "case %d: %lld rows of %lld: %s", i, height, (long long)cases[i].m, text.s);
+        ir_check(&c, &s, "gnu", GCC_NATIVE, "pages of a product");
+        jot_text_free(&text);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
 int
 main(void)
 {
     ir_open();
+    test_pages();
     test_halves();
     test_steps();
     test_loads();

@@ -85,6 +85,7 @@ JOT_FN bool jot_contract_stored_unit(const ContractMake *m, uint32_t store, int 
 /* Words are read as they lie: along the axis their elements are neighbours. */
 JOT_FN bool jot_contract_words_along(const ContractMake *m, uint32_t value, int axis);
 JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis);
+JOT_FN int64_t jot_contract_stored_stride(const ContractMake *m, uint32_t store, int axis);
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */

@@ -100,11 +100,17 @@ jot_contract_unpacked(const ContractMake *m, uint32_t value, int axis)
     return loads == 1 && work <= CONTRACT_UNPACK && !w.deep;
 }
 
+JOT_FN int64_t
+jot_contract_stored_stride(const ContractMake *m, uint32_t store, int axis)
+{
+    const KStore *s = &m->k->stores.v[store];
+    return stride_of(m, s->buf, s->at, axis);
+}
+
 JOT_FN bool
 jot_contract_stored_unit(const ContractMake *m, uint32_t store, int axis)
 {
-    const KStore *s = &m->k->stores.v[store];
-    return stride_of(m, s->buf, s->at, axis) == 1;
+    return jot_contract_stored_stride(m, store, axis) == 1;
 }
 
 JOT_FN bool

@@ -322,6 +322,45 @@ plan_step(int64_t ext, int64_t most)
     return (ext + blocks - 1) / blocks;
 }
 
+/* Pages that a row of a and of the results takes, where rows come one after the other. */
+static double
+row_pages(const ContractMake *m)
+{
+    double pages = 0;
+    int r = m->r;
+    for (uint32_t i = 0; i < m->s->defs.n; i++)
+        if (m->s->defs.v[i].axis == r)
+            r = m->s->defs.v[i].of[m->s->defs.v[i].n - 1];
+    for (uint32_t i = 0; i <= m->k->stores.n; i++) {
+        bool store = i < m->k->stores.n;
+        int buf = store ? (int)m->k->stores.v[i].buf : (int)m->k->values.v[m->c.a].buf;
+        int64_t stride = store ? jot_contract_stored_stride(m, i, r)
+                               : jot_contract_stride(m, m->c.a, r);
+        double nbytes = (double)(stride < 0 ? -stride : stride)
+                      * (double)jot_dtype_nbytes((jot_DType)m->k->bufs.v[buf].dtype);
+        pages += nbytes < MEMORY_PAGE ? nbytes / MEMORY_PAGE : 1;
+    }
+    return pages;
+}
+
+/* All of b stays in the second cache, so a step may have few rows, and it has so few that what it
+ * reads and writes of these for each panel of b lies on pages that the processor knows: 2,048 x 256
+ * x 1,024 from 150 to 163 GF. */
+static int64_t
+few_pages(const ContractMake *m, int64_t limit)
+{
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, rows;
+    double pages;
+    if (m->k->values.v[m->c.a].op != VAL_LOAD || m->kstep ||
+        value_nbytes(m, m->k->values.v[m->c.b].free) > l2)
+        return limit;
+    pages = row_pages(m);
+    if (pages * (double)limit <= PLAN_PAGES)
+        return limit;
+    rows = (int64_t)(PLAN_PAGES / pages) / m->rows * m->rows;
+    return rows < m->rows ? m->rows : rows;
+}
+
 /* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
  * all of it. */
 static void
@@ -360,6 +399,9 @@ plan_blocks(ContractMake *m, ContractPlan *p)
         int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
         if (p->rows && !p->first && fit > rows / (CORE_STEPS * m->target->cores))
             fit = rows / (CORE_STEPS * m->target->cores) / m->rows * m->rows;
+        if (p->rows && !p->first && p->a == PACK_NONE)
+            limit = few_pages(m, limit);
+        fit = fit > limit ? limit : fit;
         if (p->rows && !p->first && fit * each < PLAN_STEP)
             fit = (PLAN_STEP / each / m->rows + 1) * m->rows;
         if (fit < m->rows)

@@ -184,6 +184,28 @@ times_one(Walk *w, const Value *v, const uint32_t *arg)
     return 0;
 }
 
+/* 0, or a sum of which that is a term: neither is -0. */
+static bool
+has_zero(const Code *c, uint32_t n, bool sum)
+{
+    const Inst *in = &c->inst.v[n];
+    if (in->op == C_CONST)
+        return in->dtype >= JOT_F16 && in->c.u == 0;
+    return sum && in->op == C_EW && in->ew == EW_ADD &&
+           (has_zero(c, c->args.v[in->arg], false) || has_zero(c, c->args.v[in->arg + 1], false));
+}
+
+/* x + 0 where 0 was added to x already, as to what stands in one of many slices; 0: it was not. */
+static uint32_t
+plus_zero(const Walk *w, const Value *v, const uint32_t *arg)
+{
+    for (int i = 0; i < 2 && v->dtype >= JOT_F16; i++)
+        if (arg[0] && arg[1] && has_zero(w->code, arg[i], false) &&
+            has_zero(w->code, arg[1 - i], true) && w->code->inst.v[arg[1 - i]].round == v->round)
+            return arg[1 - i];
+    return 0;
+}
+
 /* What holds of any integer: it is finite, its own floor, and equal to itself; 0: not known. */
 static uint32_t
 integer_known(Walk *w, const Value *v, const uint32_t *arg)
@@ -239,6 +261,8 @@ apply(Walk *w, uint32_t number)
         in.aux = number;
     in.exact = v->op == VAL_EW && known_better(w, v, arg);
     if (v->op == VAL_EW && v->ew == EW_MUL && (value = times_one(w, v, arg)) != 0)
+        return value;
+    if (v->op == VAL_EW && v->ew == EW_ADD && (value = plus_zero(w, v, arg)) != 0)
         return value;
     return jot_code_add(&w->b, in, arg, v->narg, NULL);
 }
