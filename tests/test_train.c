@@ -333,6 +333,33 @@ check_refused(void)
     jot_close(c);
 }
 
+/* What AdamW keeps, by parameter and name; with less room fewer are written, all are counted. */
+static void
+check_state(const char *backend)
+{
+    static const struct { int param; const char *name; } want[] = {
+        {0, "mean"}, {0, "square"}, {1, "mean"}, {1, "square"}, {-1, "beta1_power"},
+        {-1, "beta2_power"}, {-1, "lr"}};
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = backend});
+    jot_Var p[2] = {jot_param_of(jot_ones(c, JOT_F32, JOT_SHAPE(2))),
+                    jot_param_of(jot_ones(c, JOT_F32, JOT_SHAPE(3)))};
+    jot_Optim optim = jot_adamw(jot_vars(2, p), 0.25, 0.5, 0.75, 1e-8, 0);
+    jot_OptimState is[8] = {{0}};
+
+    jot_step(optim, JOT_VARS(jot_ones(c, JOT_F32, JOT_SHAPE(2)), jot_ones(c, JOT_F32,
+                                                                          JOT_SHAPE(3))));
+    CHECK(jot_optim_state(optim, is, 1) == 7 && !is[1].name, "%s", jot_message(c));
+    CHECK(jot_optim_state(optim, is, 8) == 7 && !is[7].name, "%s", jot_message(c));
+    for (int k = 0; k < 7; k++)
+        CHECK(is[k].param == want[k].param && is[k].name && !strcmp(is[k].name, want[k].name),
+              "%d: %d, %s", k, is[k].param, is[k].name ? is[k].name : "-");
+    CHECK(jot_data_f32(is[2].var) && jot_data_f32(is[2].var)[2] == 0.5f
+              && jot_data_f32(is[3].var)[2] == 0.25f && jot_item(is[6].var) == 0.25,
+          "%s", jot_message(c));
+    jot_optim_free(optim);
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -342,6 +369,7 @@ main(void)
         check_clipping(backends[b]);
         check_averages(backends[b]);
         check_checking(backends[b]);
+        check_state(backends[b]);
     }
     check_clipping_refused(true);
     check_clipping_refused(false);
