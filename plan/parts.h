@@ -310,6 +310,7 @@ typedef struct {
     bool looked;           /* ... for: */
     Products products;
     const Winograd *tiles; /* it reads U in place of taps; NULL: it does not */
+    const char *no_tiles;  /* why not, where it was asked */
 } PlanBuilt;
 
 /* plan/step.c: a mark, never called: the function of what a device launches, of branches and of
@@ -340,7 +341,8 @@ typedef struct {
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
-    const Products *products; /* of the group whose text is made; NULL: it is none's */
+    PlanBuilt *printed;    /* the group whose text is made; NULL: it is none's */
+    const char *no_tiles;  /* why no convolution goes by tiles; NULL: each is asked */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its key */
     Vec(PlanUnit) units;   /* found on disk */

@@ -36,7 +36,10 @@ kernel_wanted(const Make *m)
     want.config = &m->ctx->config;
     want.target = &m->ctx->target;
     want.dialect = m->dialect;
-    want.products = m->products;
+    if (m->printed) {
+        want.products = jot_plan_products(m->printed, NULL);
+        want.no_own = m->no_tiles ? m->no_tiles : m->printed->no_tiles;
+    }
     want.first = !m->ctx->stats.plans;
     return want;
 }
@@ -182,12 +185,12 @@ text_group(Make *m, uint32_t group, PlanTier tier, const char *what, const Build
         ok = built != NULL;
         if (ok) {
             *args = &built->args;
-            m->products = jot_plan_products(built, NULL);
+            m->printed = built;
             jot_kernel_cost(&k, cost);
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             ok = kernel_print(m, group, &k, built, tier, plain, out, info, &why)
               && (plain || m->dialect->vectors || info->lines <= TEXT_LINES);
-            m->products = NULL;
+            m->printed = NULL;
             jot_kernel_close(&k);
         }
         again = !ok && !plain && !m->ctx->status && !m->ctx->mem.failed;

@@ -418,7 +418,6 @@ choice_open(LayoutChoice *c)
 static bool
 choice_make(LayoutChoice *c)
 {
-    const jot_Config *config = &c->m->ctx->config;
     uint32_t i;
     bool ok = true;
 
@@ -429,9 +428,7 @@ choice_make(LayoutChoice *c)
         ok = c->var[i].fixed || choice_result(c, i);
     if (!ok || !jot_layouts_copies(c) || !jot_layouts_concat(c))
         return jot_fail_memory(c->m->ctx, "plan");
-    /* tiles change what is summed, and take the place of the schedule */
-    return jot_str_eq(config->precision, "exact") || !jot_str_eq(config->schedule, "default")
-        || c->m->ctx->plans->no_copies || jot_plan_winograd(c->m);
+    return jot_plan_winograd(c->m);
 }
 
 /* Sums of integers that are summed up again (ccode/contract/scaled.c), by what they are of. */
