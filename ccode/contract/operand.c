@@ -168,17 +168,7 @@ jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n, u
 JOT_FN bool
 jot_contract_windowed(const Kernel *k, uint32_t value)
 {
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if (axes & (axes - 1))
-                return true;
-        }
-    }
-    return false;
+    return jot_contract_runs(k, value, UINT64_MAX, UINT64_MAX, 0);
 }
 
 JOT_FN int
