@@ -226,7 +226,7 @@ matrix_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
     *rows = high < AMX_BLOCK ? high : AMX_BLOCK;
     *columns = wide < AMX_BLOCK ? wide : AMX_BLOCK;
     while (before * ((high + *rows - 1) / *rows) * ((wide + *columns - 1) / *columns) <
-               4 * m->target->cores &&
+               CORE_STEPS * m->target->cores &&
            (*rows > AMX_SIDE || *columns > AMX_SIDE)) {
         int64_t *larger = *rows >= *columns ? rows : columns;
         *larger = matrix_up(*larger / 2);

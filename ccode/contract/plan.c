@@ -66,7 +66,7 @@ widest_block(const ContractMake *m, uint64_t first)
     int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | first);
     int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     int64_t want = CORE_BLOCKS * m->target->cores;
-    int64_t high = jot_axis_ext(m->s, m->r) / (4 * m->most_rows); /* blocks of rows to share */
+    int64_t high = jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->most_rows);
     if (steps >= want || points < PACK_SHARED || (!first && steps * high >= want))
         return INT32_MAX;
     vectors = vectors * steps / want;
@@ -134,7 +134,7 @@ shares_few(const ContractMake *m, const ContractPlan *p)
     return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
            points >= PACK_SHARED &&
            jot_kernel_extent(m->k, m->c.batch | m->other) == 1 &&
-           jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
+           jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->most_rows) < want &&
            jot_axis_ext(m->s, m->r) >= CORE_BLOCKS * m->target->cores;
 }
 
@@ -166,7 +166,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
         p->a = PACK_COLUMNS;
     if (!p->a && !m->most_vectors &&
         jot_choice_rule(m->target, CHOICE_PACK_A, 2,
-                        rows_collide(m) && jot_kernel_extent(m->k, m->vaxes) >= 4 * m->block))
+                        rows_collide(m)
+                            && jot_kernel_extent(m->k, m->vaxes) >= PACK_WIDE * m->block))
         p->a = PACK_PANEL;
     if (!p->a && !m->most_vectors && rows_together(m) &&
         !jot_choice_rule(m->target, CHOICE_PACK_COLUMNS, 2, 0))
@@ -185,13 +186,13 @@ columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
 }
 
 /* Where a is packed, too: each block of columns packs all of it anew, each block of rows reads all
- * of b again, which is a third of the work. */
+ * of b again, which is a part of the work. */
 static bool
 rows_pack_less(const ContractMake *m, int64_t blocks)
 {
     int64_t cores = m->target->cores, a = a_nbytes(m);
     int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = CORE_BLOCKS * cores;
-    return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
+    return a + b * (PACK_AGAIN + 1) * cores / PACK_AGAIN < a * (blocks < want ? blocks : want);
 }
 
 /* b, packed once, stays in the second cache,
@@ -247,7 +248,7 @@ plan_form(ContractMake *m, ContractPlan *p)
     if (p->shared && p->rows)
         return;
     if (p->first == 0 && p->a != PACK_TILE)
-        rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
+        rows *= jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->rows);
     once = p->b == PACK_NONE && before * blocks >= want &&
            (columns_read_less(m, rows, before * blocks) || columns_share_less(m, p));
     if (p->b == PACK_NONE && !p->shared)
@@ -281,7 +282,7 @@ static void
 plan_few_rows(ContractMake *m, ContractPlan *p)
 {
     if (p->a != PACK_PANEL || p->b != PACK_NONE || p->rows || !p->columns || m->inner ||
-        p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
+        p->columns >= PACK_WIDE * m->block || !jot_contract_plain(m, m->c.a))
         return;
     p->a = PACK_NONE;
     m->few_rows = CACHE_WAYS;
@@ -380,7 +381,7 @@ plan_lines(ContractMake *m, ContractPlan *p)
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (axes >> x & 1)
             p->lines = x;
-    if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
+    if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > LINES_HIGH * m->rows)
         return;
     ext = m->k->axes.v[p->lines].ext;
     line = jot_contract_stride(m, m->c.a, p->lines) * 4;
@@ -407,7 +408,7 @@ plan_ahead(const ContractMake *m, const ContractPlan *p)
         k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / CACHE_PART)
         return 0;
     steps /= m->rows * m->vectors / 2 > CYCLES_SUM ? m->rows * m->vectors / 2 : CYCLES_SUM;
-    return (int)(steps < 4 ? 4 : steps);
+    return (int)(steps < AHEAD_LEAST ? AHEAD_LEAST : steps);
 }
 
 /* ---- nest --------------------------------------------------------------------------------- */

@@ -246,7 +246,7 @@ saves_work(const Kernel *k, const Contract *c, Ix cond)
         blocks *= kept >> x & 1 && blocks < 64 ? k->axes.v[x].ext : 1;
         terms *= (axes & c->k) >> x & 1 && terms < 64 ? k->axes.v[x].ext : 1;
     }
-    return blocks <= 4 && terms <= 2 * blocks;
+    return blocks <= SAVED_BLOCKS && terms <= 2 * blocks;
 }
 
 /* Terms that the sum leaves out are 0 anyway where an operand is: their conditions go, but for

@@ -221,7 +221,8 @@ wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
 static int64_t
 wino_rows_most(int lanes, const Target *t)
 {
-    return lanes == 1 ? 2 : t->vectors >= REGISTERS_MANY ? BLOCK_ROWS_MANY : BLOCK_ROWS_FEW;
+    return lanes == 1                       ? WINOGRAD_ROWS
+         : t->vectors >= REGISTERS_MANY ? BLOCK_ROWS_MANY : BLOCK_ROWS_FEW;
 }
 
 /* Parts of a block as equal as can be. */
