@@ -38,7 +38,7 @@ kernel_wanted(const Make *m)
     want.dialect = m->dialect;
     if (m->printed) {
         want.products = jot_plan_products(m->printed, NULL);
-        want.no_own = m->no_tiles ? m->no_tiles : m->printed->no_tiles;
+        want.no_own = m->no_winograd ? m->no_winograd : m->printed->no_winograd;
     }
     want.first = !m->ctx->stats.plans;
     return want;
@@ -107,7 +107,7 @@ jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *arg
     for (i = 0; i < args->bufs.n && i + 1 < k->bufs.n; i++) {
         uint32_t pos = jot_node(m->ctx, args->bufs.v[i])->at;
         const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
-        const Layout *layout = copy && !copy->tiles ? copy->layout : m->layout[pos];
+        const Layout *layout = copy && !copy->winograd ? copy->layout : m->layout[pos];
 
         if (layout)
             jot_kernel_layout(k, i + 1, layout);
@@ -121,7 +121,7 @@ kernel_print_tiles(Make *m, Kernel *k, const PlanBuilt *built, PlanTier tier, Te
 {
     SchedOwn sched = {jot_winograd_sched, NULL};
     const Target *t = &m->ctx->target;
-    Winograd w = *built->tiles;
+    Winograd w = *built->winograd;
     Epilogue sums;
     Kernel tiled;
     bool ok;
@@ -159,7 +159,7 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
     jot_donate_wish(m, k, args);
     if (!jot_kernel_partial(k))
         return false;
-    if (built->tiles)
+    if (built->winograd)
         return kernel_print_tiles(m, k, built, tier, out, info, why);
     if (!m->dialect->device && !m->plan->dialect)
         jot_kernel_views(k);

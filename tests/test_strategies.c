@@ -124,7 +124,7 @@ check(const Case *t)
     forget_log();
     jot_target_default(&c->target);
     c->target.vector_nbytes = t->dialect[0] == 'g' ? 32 : 0;
-    c->target.tiles = t->tiles;
+    c->target.matrix = t->tiles;
     scribe_attach(c, t->dialect, t->dialect[0] == 'o');
     y = t->program(c);
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));

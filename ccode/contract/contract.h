@@ -71,7 +71,7 @@ JOT_FN bool jot_contract_by_a(Kernel *k, const Contract *c, const Target *target
 typedef struct {
     int row, axis, parts;
     bool turned, bytes, high;
-    bool tiles;                 /* by the processor's matrix unit (ccode/contract/matrix_tiles.c) */
+    bool matrix;                /* by the processor's matrix unit (ccode/contract/matrix_tiles.c) */
     uint32_t a, b;
 } ContractWords;
 JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target,

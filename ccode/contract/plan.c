@@ -148,9 +148,9 @@ plan_packs(ContractMake *m, ContractPlan *p)
     bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / CACHE_PART;
     bool once;
     p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
-    if (p->a && jot_contract_tile(m, m->c.a, &p->tile))
-        p->a = PACK_TILE;
-    p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
+    if (p->a && jot_contract_patch(m, m->c.a, &p->patch))
+        p->a = PACK_PATCH;
+    p->first = p->a == PACK_PATCH ? p->patch.outside & m->outer
                                  : m->outer & ~jot_contract_taps(m->k, m->c.a, m->outer, m->c.k);
     p->first &= ~m->inner;
     if (!p->a && plain && m->panels && shares_few(m, p))
@@ -247,7 +247,7 @@ plan_form(ContractMake *m, ContractPlan *p)
     bool once;
     if (p->shared && p->rows)
         return;
-    if (p->first == 0 && p->a != PACK_TILE)
+    if (p->first == 0 && p->a != PACK_PATCH)
         rows *= jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->rows);
     once = p->b == PACK_NONE && before * blocks >= want &&
            (columns_read_less(m, rows, before * blocks) || columns_share_less(m, p));
@@ -259,7 +259,7 @@ plan_form(ContractMake *m, ContractPlan *p)
                     (p->a == PACK_PANEL && !jot_contract_plain(m, m->c.a))) &&
                    rows >= want && rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
-                  (p->a == PACK_TILE && rows >= want &&
+                  (p->a == PACK_PATCH && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / CACHE_PART);
     if (!p->shared && !m->inner)
@@ -323,8 +323,8 @@ plan_step(int64_t ext, int64_t most)
     return (ext + blocks - 1) / blocks;
 }
 
-/* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
- * all of it. */
+/* Blocks of k and r, for the cache: panels and patches take half of the second level, or a quarter
+ * or all of it. */
 static void
 plan_blocks(ContractMake *m, ContractPlan *p)
 {
@@ -336,16 +336,16 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
                   : p->columns ? p->columns : jot_kernel_extent(m->k, m->vaxes);
     int64_t step = inner * width, most; /* bytes for a step of k0 */
-    int64_t tile = p->tile.nelem * 4 / (ext ? ext : 1);
-    if (p->a == PACK_TILE)
-        step = step > tile ? step : tile;
+    int64_t patch = p->patch.nelem * 4 / (ext ? ext : 1);
+    if (p->a == PACK_PATCH)
+        step = step > patch ? step : patch;
     else if (m->outer & ~p->first & ~m->inner)
         step += a_nbytes(m) / (ext ? ext : 1);
     most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
         most = 1;
     m->kstep = most < ext && !m->less ? plan_step(ext, most) : 0; /* that sum waits nowhere */
-    if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
+    if (m->kstep == 1 && step > l2 && p->a != PACK_PATCH && m->nk > 1) { /* still too much */
         ext = k->axes.v[m->korder[1]].ext;
         most = step / ext > 0 ? l2 / (step / ext) : ext;
         m->kstep2 = most < ext ? plan_step(ext, most < 1 ? 1 : most) : 0;
@@ -451,7 +451,7 @@ make_nest(ContractMake *m, const ContractPlan *p)
     m->bpack = m->nest.n;
     if (!p->rows)
         jot_contract_nest(m, p->first, LOOP_SERIAL);
-    if (p->a == PACK_TILE)
+    if (p->a == PACK_PATCH)
         m->apack = m->nest.n;
     jot_contract_nest(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
     if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)

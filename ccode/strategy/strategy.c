@@ -290,7 +290,7 @@ ask_open(Ask *a, Sched *s, Kernel *k, const Wanted *want, Text *why)
         a->target.fma = false;
     }
     if (want->quick || !want->dialect->vectors)
-        a->target.tiles = 0;
+        a->target.matrix = 0;
     a->facts = ask_facts(a);
 }
 

@@ -383,7 +383,7 @@ layout_dump(const LayoutChoice *c)
         jot_text_f(&t, "  group %u reads %%%u ", m->reads.v[i].group, m->s->list.v[copy->pos]);
         jot_shape_text(&t, copy->layout->rank, copy->layout->ext);
         jot_text_f(&t, " as a %s%s ", copy->kept ? "kept " : "",
-                   copy->tiles ? "U of tiles" : "copy");
+                   copy->winograd ? "U of tiles" : "copy");
         jot_layout_print(copy->layout, &t);
         jot_text_f(&t, "\n");
     }

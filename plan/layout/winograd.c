@@ -20,9 +20,9 @@ tiles_find(const Make *m, uint32_t pos, const Winograd *w, const Layout *layout)
     for (i = 0; i < m->copies.n; i++) {
         const PlanCopied *copy = &m->copies.v[i];
 
-        if (copy->pos == pos && copy->tiles && jot_layout_eq(copy->layout, layout)
-            && !memcmp(copy->tiles->taps_dim, w->taps_dim, sizeof w->taps_dim)
-            && copy->tiles->flip[0] == w->flip[0] && copy->tiles->flip[1] == w->flip[1])
+        if (copy->pos == pos && copy->winograd && jot_layout_eq(copy->layout, layout)
+            && !memcmp(copy->winograd->taps_dim, w->taps_dim, sizeof w->taps_dim)
+            && copy->winograd->flip[0] == w->flip[0] && copy->winograd->flip[1] == w->flip[1])
             break;
     }
     return i;
@@ -142,7 +142,7 @@ tiles_refused(const Make *m, Kernel *k, const Products *p, Winograd *w)
                              jot_plan_fast(m), w) ? NULL : w->no;
 }
 
-/* The text of the group's kernel, in both tiers, begins with built->tiles. */
+/* The text of the group's kernel, in both tiers, begins with built->winograd. */
 static bool
 tiles_group(Make *m, uint32_t group)
 {
@@ -150,7 +150,7 @@ tiles_group(Make *m, uint32_t group)
     Winograd w, *tiles;
     Kernel k;
     uint32_t pos, copy;
-    bool ok = true, keep = jot_plan_group_key(m, group, KEY_NO_TILES);
+    bool ok = true, keep = jot_plan_group_key(m, group, KEY_NO_WINOGRAD);
     bool known = keep && jot_plan_known(m);
 
     if (known && !jot_plan_dumps(m->ctx, 'r')) /* else the reason is asked for */
@@ -159,14 +159,14 @@ tiles_group(Make *m, uint32_t group)
     if (!built)
         return jot_fail_memory(m->ctx, "plan");
     jot_plan_kernel_layouts(m, group, &k, &built->args);
-    built->no_tiles = tiles_refused(m, &k, jot_plan_products(built, NULL), &w);
-    if (built->no_tiles && keep && !known && !m->ctx->mem.failed)
+    built->no_winograd = tiles_refused(m, &k, jot_plan_products(built, NULL), &w);
+    if (built->no_winograd && keep && !known && !m->ctx->mem.failed)
         (void)jot_plan_know(m, sizeof(PlanKnown));
-    if (!built->no_tiles && !tiles_results(m, group, &k, &built->args, &w))
-        built->no_tiles = "results would not be channels last, and few would be copied";
-    if (!built->no_tiles) {
+    if (!built->no_winograd && !tiles_results(m, group, &k, &built->args, &w))
+        built->no_winograd = "results would not be channels last, and few would be copied";
+    if (!built->no_winograd) {
         pos = jot_node(m->ctx, built->args.bufs.v[k.values.v[w.taps].buf - 1])->at;
-        built->tiles = tiles = jot_arena_array(&m->arena, Winograd, 1);
+        built->winograd = tiles = jot_arena_array(&m->arena, Winograd, 1);
         if (tiles)
             *tiles = w;
         ok = (tiles && tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
@@ -184,11 +184,11 @@ jot_plan_winograd(Make *m)
     bool ok = true;
 
     /* tiles change what is summed, and take the place of the schedule */
-    m->no_tiles = jot_str_eq(config->precision, "exact")       ? "sums are to be exact"
+    m->no_winograd = jot_str_eq(config->precision, "exact")       ? "sums are to be exact"
                 : !jot_str_eq(config->schedule, "default") ? "schedules are not the plan's"
                 : m->ctx->plans->no_copies                 ? "no memory for copies of weights"
                                                            : NULL;
-    for (g = 1; ok && !m->no_tiles && g <= m->fusion->ngroups; g++)
+    for (g = 1; ok && !m->no_winograd && g <= m->fusion->ngroups; g++)
         if (m->fusion->groups[g].contraction)
             ok = tiles_group(m, g);
     return ok;
