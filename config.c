@@ -168,7 +168,7 @@ config_precision(jot_Ctx *ctx)
     const char *word = ctx->config.precision;
 
     if (jot_str_eq(word, "exact")) { /* these take what is subnormal for 0 */
-        ctx->target.tiles &= ~(1u << DOT_BF16);
+        ctx->target.matrix &= ~(1u << DOT_BF16);
         ctx->target.dots &= ~(1u << DOT_BF16);
     }
     if (jot_str_eq(word, "default") || jot_str_eq(word, "exact") || jot_str_eq(word, "fast")

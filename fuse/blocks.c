@@ -92,7 +92,7 @@ blocks_product(const Nests *j, const NestPair *p, const NestGroup *g, uint32_t p
     m = jot_nest_axes(p, g, a & ~b) & kept;
     n = jot_nest_axes(p, g, b & ~a) & kept;
     *row &= m | n;
-    if (f->ctx->target.tiles && f->node[mul]->dtype == JOT_BF16) /* a matrix unit is faster */
+    if (f->ctx->target.matrix && f->node[mul]->dtype == JOT_BF16) /* a matrix unit is faster */
         return false;
     if (blocks_windows(f, mul, (a ^ b) & stays, a & b & ~stays) || (p->shared & ~kept) || !m || !n)
         return false;

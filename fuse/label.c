@@ -386,15 +386,15 @@ label_reads_another(Fuser *f, uint32_t g, uint32_t v)
     return false;
 }
 
-/* Members of group g are one again, those of the chain another, on a level between g's and those of
+/* Members of group g are one again, those of a path another, on a level between g's and those of
  * what it reads: all have even ones. */
 static void
-label_leave(Fuser *f, uint32_t g, const uint32_t *chain, uint32_t n)
+label_leave(Fuser *f, uint32_t g, const uint32_t *path, uint32_t n)
 {
     uint32_t level = f->level[g], last[2] = {FUSE_NO_VERT, FUSE_NO_VERT}, v, next;
 
     for (v = f->head[g]; v != FUSE_NO_VERT; v = next) {
-        uint32_t leaves = jot_find_u32(chain, n, v) != 0;
+        uint32_t leaves = jot_find_u32(path, n, v) != 0;
 
         next = f->next[v];
         jot_fuse_alone(f, v);
@@ -410,21 +410,21 @@ label_leave(Fuser *f, uint32_t g, const uint32_t *chain, uint32_t n)
 static void
 label_narrow(Fuser *f, uint32_t v)
 {
-    uint32_t chain[FUSE_NODES], n = 0, best = 0, c = label_next(f, v), g;
+    uint32_t path[FUSE_NODES], n = 0, best = 0, c = label_next(f, v), g;
     int64_t least = f->verts.v[v].nbytes;
 
     if (c == FUSE_NO_VERT)
         return;
     for (g = jot_fuse_find(f, c); n < FUSE_NODES && c != FUSE_NO_VERT && jot_fuse_find(f, c) == g;
          c = label_next(f, c)) {
-        chain[n++] = c;
+        path[n++] = c;
         if (f->verts.v[c].nbytes < least) {
             least = f->verts.v[c].nbytes;
             best = n;
         }
     }
     if (best && g != jot_fuse_find(f, v) && label_reads_another(f, g, v))
-        label_leave(f, g, chain, best);
+        label_leave(f, g, path, best);
 }
 
 static void

@@ -271,7 +271,7 @@ typedef struct {
     const Layout *layout;
     bool kept;
     bool written;          /* by the group that computes it; copied to the variable after that */
-    const Winograd *tiles; /* not NULL: not the variable's elements but U of these taps */
+    const Winograd *winograd; /* not NULL: not the variable's elements but U of these taps */
     uint32_t var;          /* 1 + number of its variable, once the step that writes it is there */
 } PlanCopied;
 typedef struct { uint32_t group, pos, copy; } PlanRead; /* or, of a written copy, write */
@@ -287,7 +287,7 @@ typedef struct {
 } GroupKey;
 /* What is looked for: its accesses, whatever layouts there will be; its step, in the layouts that
  * there are; that in these no tiles suit it; a step of the plan's own. */
-typedef enum { KEY_USES, KEY_STEP, KEY_NO_TILES, KEY_BORDER, KEY_STACK, KEY_PACK } KeyOf;
+typedef enum { KEY_USES, KEY_STEP, KEY_NO_WINOGRAD, KEY_BORDER, KEY_STACK, KEY_PACK } KeyOf;
 /* A group whose accesses are remembered: who has them says all of it but layouts. */
 typedef struct { uint64_t serial; uint32_t pos, npos; } GroupBase; /* 0: none; in m->base_pos */
 /* What is remembered of a group; the first member of the record. */
@@ -311,7 +311,8 @@ typedef struct {
     BuildArgs args;
     bool looked;           /* ... for: */
     Products products;
-    const Winograd *tiles; /* it reads U in place of taps; NULL: it does not */
+    const Winograd *winograd; /* it reads U in place of taps; NULL: it does not */
+    const char *no_winograd;  /* why not, where it was asked */
 } PlanBuilt;
 
 /* plan/step.c: a mark, never called: the function of what a device launches, of branches and of
@@ -342,7 +343,8 @@ typedef struct {
     Vec(uint32_t) base_pos;
     BuildArgs args;        /* of a known step */
     PlanBuilt **built;     /* per group: NULL: not yet, or no more (plan/built.c) */
-    const Products *products; /* of the group whose text is made; NULL: it is none's */
+    PlanBuilt *printed;    /* the group whose text is made; NULL: it is none's */
+    const char *no_winograd;  /* why no convolution goes by tiles; NULL: each is asked */
     PlanKernels fresh;     /* of the quick tier */
     Vec(PlanWish) wishes;  /* of the group at hand; part of its key */
     Vec(PlanUnit) units;   /* found on disk */

@@ -37,7 +37,10 @@ kernel_wanted(const Make *m)
     want.target = &m->ctx->target;
     want.dialect = jot_open_form(m->plan->open, m->plan->steps.n) == TEXT_SCALAR
                  ? jot_dialect_find("c") : m->dialect;
-    want.products = m->products;
+    if (m->printed) {
+        want.products = jot_plan_products(m->printed, NULL);
+        want.no_own = m->no_winograd ? m->no_winograd : m->printed->no_winograd;
+    }
     want.first = !m->ctx->stats.plans;
     return want;
 }
@@ -107,7 +110,7 @@ jot_plan_kernel_layouts(Make *m, uint32_t group, Kernel *k, const BuildArgs *arg
     for (i = 0; i < args->bufs.n && i + 1 < k->bufs.n; i++) {
         uint32_t pos = jot_node(m->ctx, args->bufs.v[i])->at;
         const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
-        const Layout *layout = copy && !copy->tiles ? copy->layout : m->layout[pos];
+        const Layout *layout = copy && !copy->winograd ? copy->layout : m->layout[pos];
 
         if (layout)
             jot_kernel_layout(k, i + 1, layout);
@@ -121,7 +124,7 @@ kernel_print_tiles(Make *m, Kernel *k, const PlanBuilt *built, PlanTier tier, Te
 {
     SchedOwn sched = {jot_winograd_sched, NULL};
     const Target *t = &m->ctx->target;
-    Winograd w = *built->tiles;
+    Winograd w = *built->winograd;
     Epilogue sums;
     Kernel tiled;
     bool ok;
@@ -159,7 +162,7 @@ kernel_print(Make *m, uint32_t group, Kernel *k, const PlanBuilt *built, PlanTie
     jot_donate_wish(m, k, args);
     if (!jot_kernel_partial(k))
         return false;
-    if (built->tiles)
+    if (built->winograd)
         return kernel_print_tiles(m, k, built, tier, out, info, why);
     if (!m->dialect->device && !m->plan->dialect)
         jot_kernel_views(k);
@@ -186,12 +189,12 @@ text_group(Make *m, uint32_t group, PlanTier tier, const char *what, const Build
         ok = built != NULL;
         if (ok) {
             *args = &built->args;
-            m->products = jot_plan_products(built, NULL);
+            m->printed = built;
             jot_kernel_cost(&k, cost);
             k.name = jot_arena_copy(&k.arena, what, jot_str_len(what));
             ok = kernel_print(m, group, &k, built, tier, plain, out, info, &why)
               && (plain || m->dialect->vectors || info->lines <= TEXT_LINES);
-            m->products = NULL;
+            m->printed = NULL;
             jot_kernel_close(&k);
         }
         again = !ok && !m->ctx->status && !m->ctx->mem.failed

@@ -97,7 +97,7 @@ step_flow_launch(Make *m, const CodeSpec *code, uint32_t number, PlanStep *step)
         i++;
     step->flow = i + 1;
     step->seconds = 1;
-    step->cost.points = 20000;
+    step->cost.points = USER_POINTS;
     jot_text_f(&text, "/* %s */\n", code->name);
     if (text.s)
         jot_plan_step_launch(m, &step->best, &text, code->name, true, TIER_BEST, &info);
@@ -142,7 +142,7 @@ jot_plan_code_step(Make *m, uint32_t group, NodeId id)
     }
     if (step_text(m, id, &text, &info) && text.s)
         jot_plan_step_launch(m, &step.best, &text, what, true, TIER_BEST, &info);
-    step.cost.points = 20000; /* of whatever it does; whether to share it is the user's to say */
+    step.cost.points = USER_POINTS; /* whether to share it is the user's to say */
     step.seconds = 1;
     if (step.best.kernel && jot_plan_step_quick(m, &step))
         jot_plan_step_launch(m, &step.quick, &text, what, true, TIER_QUICK, &info);

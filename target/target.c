@@ -69,7 +69,7 @@ jot_target_narrow(Target *target, const char *name)
     target->vector_nbytes = v->nbytes;
     target->vectors = v->vectors;
     target->fma = v->fma;
-    target->tiles = 0;
+    target->matrix = 0;
     target->dots &= 1u << DOT_I16; /* all of these have it */
     return true;
 }
@@ -95,13 +95,13 @@ jot_target_draw(Target *t, uint64_t seed)
     static const int64_t least[LEVELS - 1] = { 1 << 10, 4 << 10, 64 << 10 };
     uint64_t h = jot_hash_u64(seed, 1);
     int i, widest = t->vector_nbytes;
-    uint32_t dots = t->dots, tiles = t->tiles;
+    uint32_t dots = t->dots, matrix = t->matrix;
     bool fma = t->fma, blocks = t->blocks;
 
     jot_target_default(t);
     t->fma = fma;
     t->blocks = blocks;
-    t->tiles = jot_hash_u64(seed, 15) & 1 ? tiles : 0;
+    t->matrix = jot_hash_u64(seed, 15) & 1 ? matrix : 0;
     t->dots = jot_hash_u64(seed, 19) & 1 ? dots : 0;
     t->drawn = jot_hash_u64(seed, 0) | 1;
     for (t->vector_nbytes = 16; t->vector_nbytes < widest && h & 1; h /= 2)

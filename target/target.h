@@ -32,7 +32,7 @@ typedef struct Target {
                                      NEON; 0: kernels are scalar */
     int vectors;                  /* registers of that width */
     uint32_t dots;                /* rows of jot_target_dots that it has, a bit each */
-    uint32_t tiles;               /* ... by tiles of 16 x 16 sums (AMX), if the process may */
+    uint32_t matrix;              /* ... by tiles of 16 x 16 sums (AMX), if the process may */
     bool fma;                     /* fused multiply-add in one instruction */
     int cores;
     int64_t cache_nbytes[LEVELS]; /* that one core reaches; L3 is shared; [LEVEL_MEMORY] unused */

@@ -53,7 +53,7 @@ target_of(const Machine *m, int64_t l2)
     t.vector_nbytes = m->vector_nbytes;
     t.vectors = m->vectors;
     t.cores = 2;
-    t.tiles = tiles;
+    t.matrix = tiles;
     t.dots = dots;
     t.cache_nbytes[LEVEL_L1] = l2 / 8;
     t.cache_nbytes[LEVEL_L2] = l2;

@@ -75,7 +75,7 @@ open_machine(const Posed *m)
     t->vector_nbytes = m->vector_nbytes;
     t->vectors = m->vectors;
     t->fma = m->fma;
-    t->tiles = m->tiles;
+    t->matrix = m->tiles;
     t->dots = m->dots;
     t->copies = m->copies;
     t->warps = m->warps;

@@ -3,7 +3,7 @@
  * input once; the same bits on any number of threads.
  *
  * Guards: backends/host/library.c, ccode/emit/vector.c, ccode/lower/arg_reduce.c,
- * ccode/lower/lanes.c, ccode/rewrite/arg_reduce.c, ccode/rewrite/nan_free.c,
+ * ccode/lower/lanes.c, ccode/rewrite/arg_reduce.c, ccode/ir/nan_free.c,
  * ccode/schedule/random.c. */
 #include "core.h"
 #include "tests/hooks.h"

@@ -48,7 +48,7 @@ test_halves(void)
         CHECK(ok, "case %d: no schedule", i);
         if (ok) {
             jot_sched_print(&s, &text);
-            CHECK(strstr(text.s, "; res pa[") && !strstr(text.s, "res tile"), "case %d: %s", i,
+            CHECK(strstr(text.s, "; res pa[") && !strstr(text.s, "res patch"), "case %d: %s", i,
                   text.s);
             ir_check(&c, &s, "gnu", GCC_NATIVE, "product of halves");
         }

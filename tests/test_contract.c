@@ -100,13 +100,13 @@ test_tiles(void)
     char what[80];
     jot_target_default(&here);
     jot_machine_detect(&here);
-    if (!here.tiles)
+    if (!here.matrix)
         SKIP("the matrix unit: this machine has none");
     tiles = true;
     for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
         for (int t = 0; t < 8; t++) {
             const int64_t *x = shape[i];
-            const Machine *m = t >= 4 || !here.tiles ? &plain : &machines[t % 2 ? MACHINES - 1 : 0];
+            const Machine *m = t >= 4 || !here.matrix ? &plain : &machines[t % 2 ? MACHINES - 1 : 0];
             Text text = {0};
             text.mem = &ir_mem;
             make_product_of(&c, JOT_BF16, x[0], x[1], x[2], x[3], t & 1, t >> 1 & 1, (i + t) % 2);
@@ -185,7 +185,7 @@ test_padded(void)
                                      c->data[b][(q * k + p) * m + j];
         }
         runs(c, &machines[t], 1 << 20, &text, "batch and rows padded");
-        CHECK(text.s && strstr(text.s, "tile["), "no tile: %s", text.s ? text.s : "");
+        CHECK(text.s && strstr(text.s, "patch["), "no patch: %s", text.s ? text.s : "");
         jot_text_free(&text);
         ir_end(c);
     }

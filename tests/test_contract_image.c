@@ -230,7 +230,7 @@ test_scratch(void)
             most = c.k.bufs.v[b].layout->nelem;
     CHECK(most > 0 && most <= 20 * 19 * 19, "scratch of %lld elements: %s", (long long)most,
           text.s);
-    CHECK(strstr(text.s, "res tile"), "no tile: %s", text.s);
+    CHECK(strstr(text.s, "res patch"), "no patch: %s", text.s);
     jot_text_free(&text);
     ir_end(&c);
 }

@@ -3,7 +3,7 @@
  * condition, and in gradients. A walk over values without marks would take 2^60 steps: that a case
  * ends at all is the test, and its values against the interpreter's.
  *
- * Guards: ccode/ir/value.c, ccode/rewrite/sign.c, ccode/schedule/share.c,
+ * Guards: ccode/ir/value.c, ccode/ir/sign.c, ccode/schedule/share.c,
  * ccode/schedule/touch.c. */
 #include "core.h"
 #include "tests/test.h"

@@ -37,7 +37,7 @@ static struct { const char *part; int seen; } parts[] = {
     {"l\n", 0},             /* lanes of partial sums */
     {"; res pa[", 0},       /* packed rows */
     {"; res pb[", 0},       /* packed columns */
-    {"; res tile[", 0},     /* an image's part, copied with its border */
+    {"; res patch[", 0},    /* an image's part, copied with its border */
     {"; res block[", 0},    /* sums between blocks of k */
     {"; acc tmp", 0},       /* a row of sums */
     {"keep ", 0},           /* a value stays where its store is */

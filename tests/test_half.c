@@ -95,7 +95,7 @@ product(jot_Ctx *c, jot_DType dtype, Case s, float scale, const char *what)
 static void
 test_products(const char *precision, const Target *has)
 {
-    bool tiles = has->tiles >> DOT_BF16 & 1, dots = !tiles && has->dots >> DOT_BF16 & 1;
+    bool tiles = has->matrix >> DOT_BF16 & 1, dots = !tiles && has->dots >> DOT_BF16 & 1;
     static const Case cases[] = {{1, 64, 64, 64, false, false},    {1, 45, 70, 33, false, true},
                                  {1, 100, 33, 257, true, false},   {3, 40, 64, 50, true, true},
                                  {1, 300, 290, 700, false, false}, {2, 16, 16, 16, false, false},
@@ -241,19 +241,19 @@ main(void)
         SKIP("a compiler with vectors is not what runs here");
         return DONE();
     }
-    if (!(here.tiles >> DOT_BF16 & 1))
+    if (!(here.matrix >> DOT_BF16 & 1))
         SKIP("tiles: the processor or the system has none");
     if (!(here.dots >> DOT_BF16 & 1))
         SKIP("dot products: the processor has none");
     test_parts(JOT_BF16);
     test_parts(JOT_F16);
     test_products("default", &here);
-    here.tiles = 0;
+    here.matrix = 0;
     here.dots = 0;
     test_products("exact", &here);
     jot_machine_detect(&here);
 #if defined __x86_64__
-    test_subnormal((here.tiles | here.dots) >> DOT_BF16 & 1);
+    test_subnormal((here.matrix | here.dots) >> DOT_BF16 & 1);
 #else
     test_subnormal(false);
 #endif

@@ -266,7 +266,7 @@ test_words(const char *precision)
         jot_Var a = jot_param(c, cases[i].a, JOT_SHAPE(64, 64), NULL);
         jot_Var b = jot_param(c, cases[i].b, JOT_SHAPE(64, 64), NULL);
         CHECK(jot_data(jot_matmul(a, b)) != NULL, "%s", jot_message(c));
-        tiled = has.tiles >> DOT_I8 & 1 && cases[i].tiles;
+        tiled = has.matrix >> DOT_I8 & 1 && cases[i].tiles;
         of = tiled ? cases[i].tiles
            : strstr(cases[i].of, "u8i8") && !wide ? "dot i16" : cases[i].of;
         CHECK(strstr(logged, of), "case %d: no %s\n%s", (int)i, of, logged);

@@ -168,6 +168,27 @@ test_refused(void)
     refused("%4: | i j\n!0:\n!1: i || j\n", "partial results are a reduction's");
 }
 
+/* Both arms of a choice are of its dtype. */
+static void
+test_arms(void)
+{
+    for (int wrong = 0; wrong < 4; wrong++) {
+        IrCase one, *c = &one;
+        Text why = {0};
+        uint32_t x, v[3];
+        why.mem = &ir_mem;
+        make_sums(c, 4, 4, ALL);
+        x = jot_v_constf(&c->k, JOT_F32, 1);
+        v[0] = jot_v_ew(&c->k, EW_LT, JOT_BOOL, x, x, 0);
+        v[1] = jot_v_constf(&c->k, wrong & 1 ? JOT_F64 : JOT_F32, 2);
+        v[2] = jot_v_constf(&c->k, wrong & 2 ? JOT_F64 : JOT_F32, 3);
+        (void)jot_v_ew(&c->k, EW_SELECT, JOT_F32, v[0], v[1], v[2]);
+        CHECK(jot_ir_verify(&c->k, &why) == !wrong, "arms %d: %s", wrong, why.s ? why.s : "");
+        jot_text_free(&why);
+        ir_end(c);
+    }
+}
+
 /* What no verifier has seen: a register is read in another block than the one that it stands in. */
 static void
 test_undeclared(void)
@@ -267,6 +288,7 @@ main(void)
     ir_open();
     test_hand();
     test_refused();
+    test_arms();
     test_undeclared();
     test_rule();
     ir_close();

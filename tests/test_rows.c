@@ -1,11 +1,11 @@
 /* tests/test_rows.c - what passes over rows need not do: sums of which one term counts are that
  * term (ccode/rewrite/one_hot.c), a maximum forgets NaN that a sum tells of
- * (ccode/rewrite/nan_free.c), places are compared in 32 bits (ccode/rewrite/narrow.c), the next row
+ * (ccode/ir/nan_free.c), places are compared in 32 bits (ccode/rewrite/narrow.c), the next row
  * is asked for where one is read once more (ccode/lower/prefetch.c). Right against the interpreter
  * with NaN, infinities, sums of what has a sign, labels that name no place; the same bits on any
  * number of threads; reductions and functions counted.
  *
- * Guards: ccode/emit/jam.c, ccode/ir/print.c, ccode/lower/prefetch.c, ccode/rewrite/nan_free.c,
+ * Guards: ccode/emit/jam.c, ccode/ir/print.c, ccode/lower/prefetch.c, ccode/ir/nan_free.c,
  * ccode/rewrite/narrow.c, ccode/rewrite/one_hot.c. */
 #include "core.h"
 #include "tests/hooks.h"

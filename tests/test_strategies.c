@@ -25,6 +25,22 @@ conv(jot_Ctx *c, int64_t in, int64_t out, int groups)
 }
 
 static jot_Var
+halved(jot_Ctx *c)
+{
+    jot_Conv how = {{2, 2}, {1, 1}, {1, 1}, 1};
+
+    return jot_conv2d(x(c, JOT_SHAPE(2, 64, 16, 16)), x(c, JOT_SHAPE(64, 64, 3, 3)), &how);
+}
+
+static jot_Var
+row(jot_Ctx *c)
+{
+    jot_Conv how = {{1, 1}, {1, 1}, {1, 1}, 1};
+
+    return jot_conv2d(x(c, JOT_SHAPE(2, 64, 2, 16)), x(c, JOT_SHAPE(64, 64, 3, 3)), &how);
+}
+
+static jot_Var
 square(jot_Ctx *c, int64_t n)
 {
     return jot_matmul(x(c, JOT_SHAPE(n, n)), x(c, JOT_SHAPE(n, n)));
@@ -32,6 +48,7 @@ square(jot_Ctx *c, int64_t n)
 
 static jot_Var product(jot_Ctx *c) { return square(c, 64); }
 static jot_Var small(jot_Ctx *c) { return square(c, 4); }
+static jot_Var first(jot_Ctx *c) { return conv(c, 3, 64, 1); }
 static jot_Var tiles(jot_Ctx *c) { return conv(c, 64, 64, 1); }
 static jot_Var window(jot_Ctx *c) { return conv(c, 64, 64, 64); }
 static jot_Var flip(jot_Ctx *c) { return jot_swap(x(c, JOT_SHAPE(64, 64)), 0, 1); }
@@ -76,7 +93,12 @@ static const Case cases[] = {
      1 << DOT_BF16},
     {"bytes by a matrix unit", "gnu", bytes, "contraction in blocks", "loops by price: ",
      1 << DOT_I8},
-    {"a convolution", "gnu", tiles, "the plan's own", "the plan's own: the plan has none", 0},
+    {"a convolution", "gnu", tiles, "Winograd", "Winograd: no product", 0},
+    {"of few channels", "gnu", first, "contraction in blocks", "Winograd: too few channels", 0},
+    {"of a step of 2", "gnu", halved, "contraction in blocks", "Winograd: no convolution of", 0},
+    {"of one row", "gnu", row, "contraction in blocks", "Winograd: too few rows", 0},
+    {"no convolution", "gnu", product, "contraction in blocks", "Winograd: no convolution of", 0},
+    {"two products", "gnu", rows, "loops by price", "Winograd: no product", 0},
     {"depthwise", "gnu", window, "stencil over planes", "stencil, channels in lanes: no", 0},
     {"a transposition", "gnu", flip, "register transpose",
      "contraction in blocks: it sums nothing", 0},
@@ -102,7 +124,7 @@ check(const Case *t)
     forget_log();
     jot_target_default(&c->target);
     c->target.vector_nbytes = t->dialect[0] == 'g' ? 32 : 0;
-    c->target.tiles = t->tiles;
+    c->target.matrix = t->tiles;
     scribe_attach(c, t->dialect, t->dialect[0] == 'o');
     y = t->program(c);
     CHECK(jot_run(c, JOT_VARS(y)), "%s: %s", t->what, jot_message(c));

@@ -154,9 +154,11 @@ class Copy:
         subprocess.run(["make", "-s", "CFLAGS=" + FLAGS, "B=m", *targets], cwd=self.dir, env=self.env, check=True)
 
     def link(self, which):
-        objects = ["m/" + f[:-2] + ".o" for f in self.files]
+        # with what is made, and libraries of others: a program links with those that it has itself
+        objects = ["m/" + f[:-2] + ".o" for f in self.files] + ["m/onnx/onnx.pb-c.o"]
+        libs = subprocess.run(["make", "-s", "data-libs"], cwd=self.dir, env=self.env, capture_output=True, text=True, check=True).stdout.split()
         subprocess.run(["cc", "-shared", "-Wl,-soname,libjot.so", "-o", "m/%s/libjot.so" % which,
-                        *[o for o in objects if os.path.exists(self.dir + "/" + o)], "-ldl", "-lpthread", "-lm"],
+                        *[o for o in objects if os.path.exists(self.dir + "/" + o)], *libs, "-ldl", "-lpthread", "-lm"],
                        cwd=self.dir, check=True)
 
     def charters(self):

@@ -79,7 +79,7 @@ machine_guess(Target *t)
 
 /* The state of tiles is large: Linux lets only those processes use them that have asked. */
 static uint32_t
-machine_tiles(void)
+machine_matrix(void)
 {
     uint32_t rows = 0;
 #if defined(__linux__) && defined(__GNUC__) && !defined(__TINYC__) && defined(__x86_64__)
@@ -260,7 +260,7 @@ jot_machine_detect(Target *target)
     target->cores = machine_cores();
     machine_vectors(target);
     machine_guess(target);
-    target->tiles = machine_tiles();
+    target->matrix = machine_matrix();
     target->dots = machine_dots(target);
     machine_caches(target);
     machine_cpu(target);

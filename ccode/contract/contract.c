@@ -86,7 +86,7 @@ jot_contract_runs(const Kernel *k, uint32_t value, uint64_t one, uint64_t other,
             jot_operands_skip(&w);
         for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
             uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if ((axes & one) && (axes & other) && !(axes & not))
+            if ((axes & one) && (axes & other) && (axes & (axes - 1)) && !(axes & not))
                 return true;
         }
     }

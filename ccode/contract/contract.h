@@ -33,10 +33,9 @@ typedef struct Contract {
 JOT_FN void jot_contract_swap(Contract *c); /* a and b change places */
 /* The longest of some axes; -1: none has more than one step. */
 JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
-/* Does some value below read its buffer at a sum of axes, such as h + p? */
+/* Does an index of some load below, outside of sums, run along two axes, such as h + p; along two
+ * of which one is of either set, and none of `not`? */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
-/* Does an index of some load below, outside of sums, run along axes of both sets, and none of
- * `not`? */
 JOT_FN bool jot_contract_runs(const Kernel *k, uint32_t value, uint64_t one, uint64_t other,
                               uint64_t not);
 /* Axes of `taps` that some load below reads together with longer ones of `longer`: their steps read
@@ -63,13 +62,16 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
                               uint32_t buf, Layout *layout);
 
+/* Would vectors go along an axis of a, with buffers as they lie? */
+JOT_FN bool jot_contract_by_a(Kernel *k, const Contract *c, const Target *target, int lanes);
+
 /* An instruction takes several terms at a time (a row of jot_target_dots), neighbours along `axis`:
  * loads a and b below the operands, the row's b below c's a if `turned`; bytes: words of them may
  * be read where they lie (ccode/contract/words.c). */
 typedef struct {
     int row, axis, parts;
     bool turned, bytes, high;
-    bool tiles;                 /* by the processor's matrix unit (ccode/contract/matrix_tiles.c) */
+    bool matrix;                /* by the processor's matrix unit (ccode/contract/matrix_tiles.c) */
     uint32_t a, b;
 } ContractWords;
 JOT_FN bool jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target,

@@ -49,7 +49,7 @@ jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v)
     for (int g = 0; g < (int)k->axes.n; g++) {
         bool wide = (m->c.batch >> g & 1) && k->axes.v[g].ext > 1;
         int64_t stride = wide ? jot_contract_stride(m, a, g) : -1;
-        if (stride > 0 && stride <= 4 * ext && k->axes.v[g].ext * ext % m->lanes == 0 &&
+        if (stride > 0 && stride <= GROUPED_FAR * ext && k->axes.v[g].ext * ext % m->lanes == 0 &&
             (ext >= m->lanes ||
              (stride * (m->lanes / ext) <= m->lanes && beside_aligned(m, a, g, stride))) &&
             jot_contract_continues(m, g, v, ext, a))
@@ -69,7 +69,7 @@ jot_contract_mix(ContractMake *m)
             int x = m->korder[i];
             int64_t stride = jot_contract_stride(m, m->c.a, x), ext = m->k->axes.v[x].ext;
             bool mixes = stride < 0 || stride % m->lanes != 0;
-            bool window = !mixes && stride == row && ext <= 4;
+            bool window = !mixes && stride == row && ext <= GROUPED_TAPS;
             if (pass != (mixes ? 1 : window ? 2 : 0))
                 continue;
             order[n++] = x;

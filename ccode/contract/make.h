@@ -24,7 +24,7 @@ typedef struct {
     const Target *target;
     int lanes, registers;
     int words;                  /* elements in a word of the operands; 0: they are no words */
-    bool tiled;                 /* they are for the processor's matrix unit */
+    bool matrix;                /* they are for the processor's matrix unit */
     bool signs;                 /* both operands have theirs: none becomes unsigned */
     uint32_t less;              /* a sum over b, which is taken off the results; 0: none */
     int64_t panel;              /* steps within which an address must be regular */
@@ -49,20 +49,20 @@ typedef struct {
     int kat;                    /* ... around the loop over blocks of k */
 } ContractMake;
 
-typedef enum { PACK_NONE, PACK_PANEL, PACK_COLUMNS, PACK_TILE } PackKind;
+typedef enum { PACK_NONE, PACK_PANEL, PACK_COLUMNS, PACK_PATCH } PackKind;
 
-/* A tile: which dimensions of the load it has, and which of them are read through windows. */
+/* A patch: which dimensions of the load it has, and which of them are read through windows. */
 typedef struct {
     int n, dim[JOT_MAX_RANK];       /* as the buffer's memory has them, outermost first */
     int axis[JOT_MAX_RANK];         /* per entry; -1: read through windows */
     int64_t ext[JOT_MAX_RANK], lo[JOT_MAX_RANK], hi[JOT_MAX_RANK];
     uint64_t outside;               /* axes that stand still while it is read */
     int64_t nelem;
-} ContractTile;
+} ContractPatch;
 
 typedef struct {
     PackKind a, b;
-    ContractTile tile;
+    ContractPatch patch;
     bool shared;            /* the form is chosen, and of rows the height */
     bool rows;              /* the form of the nest; b in a phase before */
     int64_t columns, height; /* steps of the outer loops over v (0: none) and r */
@@ -114,8 +114,8 @@ JOT_FN void jot_contract_vectors(LoopList *list, int axis, int64_t block, int la
 /* Few rows, lanes along the sum: may they, in which block and at what price; stages. */
 JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
-/* Can the load be read through a tile that is more than panels of rows? */
-JOT_FN bool jot_contract_tile(const ContractMake *m, uint32_t value, ContractTile *t);
+/* Can the load be read through a patch that is more than panels of rows? */
+JOT_FN bool jot_contract_patch(const ContractMake *m, uint32_t value, ContractPatch *t);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 /* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0

@@ -53,7 +53,7 @@ matrix_up(int64_t ext)
 static int64_t
 matrix_terms(const ContractMake *m)
 {
-    return m->tiled ? AMX_WORDS : AMX_SIDE;
+    return m->matrix ? AMX_WORDS : AMX_SIDE;
 }
 
 /* The longest axis of k goes last: its steps are the tiles'. */
@@ -79,8 +79,8 @@ jot_contract_matrix_fit(const ContractMake *m)
     for (int i = 0; i < m->nk; i++)
         if (k->axes.v[m->korder[i]].ext > terms)
             terms = k->axes.v[m->korder[i]].ext;
-    if (!m->tiled
-        && (!(m->target->tiles >> DOT_BF16 & 1) || m->lanes == 1 || sum->dtype != JOT_F32 ||
+    if (!m->matrix
+        && (!(m->target->matrix >> DOT_BF16 & 1) || m->lanes == 1 || sum->dtype != JOT_F32 ||
             sum->scaled || sum->ncond || jot_contract_half(k, m->c.a) != JOT_BF16 ||
             jot_contract_half(k, m->c.b) != JOT_BF16 || terms < AMX_LEAST))
         return false;
@@ -121,7 +121,7 @@ matrix_pad(ContractMake *m)
     if (!a || !b)
         return false;
     product = a == m->c.a && b == m->c.b ? m->c.product
-            : m->tiled ? matrix_dot(m, a, b) : jot_v_ew(k, EW_MUL, JOT_F32, a, b, 0);
+            : m->matrix ? matrix_dot(m, a, b) : jot_v_ew(k, EW_MUL, JOT_F32, a, b, 0);
     if (product != m->c.product && !jot_contract_again(k, &m->c, product, a, b))
         return false;
     jot_kernel_refresh(k);
@@ -175,7 +175,7 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     Ix row = jot_ix_const(ix, terms), k = jot_ix_axis(ix, last), in = jot_ix_mod(ix, k, row, NULL);
     bool rows = jot_contract_unit(m, value, last) || /* they are read as they lie */
                 (m->words && jot_contract_words_along(m, value, last));
-    bool words = m->tiled && side == m->v; /* which tiles of b have along k */
+    bool words = m->matrix && side == m->v; /* which tiles of b have along k */
     bool turned = words && rows && matrix_turned(m, value, last);
     Stage st = jot_stage_begin(false, value);
     Dims d = {{0}, {0}, 0};
@@ -213,7 +213,7 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     if ((!words || rows) && !turned)
         jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
     st.nat = st.n;
-    st.res = jot_place_new(m->s, name, m->tiled ? JOT_U32 : JOT_BF16, BUF_SHARED, &d);
+    st.res = jot_place_new(m->s, name, m->matrix ? JOT_U32 : JOT_BF16, BUF_SHARED, &d);
     return st.res.buf && jot_stage_add(m->s, &st);
 }
 
@@ -226,7 +226,7 @@ matrix_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
     *rows = high < AMX_BLOCK ? high : AMX_BLOCK;
     *columns = wide < AMX_BLOCK ? wide : AMX_BLOCK;
     while (before * ((high + *rows - 1) / *rows) * ((wide + *columns - 1) / *columns) <
-               4 * m->target->cores &&
+               CORE_STEPS * m->target->cores &&
            (*rows > AMX_SIDE || *columns > AMX_SIDE)) {
         int64_t *larger = *rows >= *columns ? rows : columns;
         *larger = matrix_up(*larger / 2);
@@ -297,6 +297,6 @@ JOT_FN bool
 jot_contract_matrix(ContractMake *m)
 {
     matrix_order(m);
-    return matrix_pad(m) && matrix_pack(m, m->c.b, m->v, "pb", 0, !m->tiled) &&
+    return matrix_pad(m) && matrix_pack(m, m->c.b, m->v, "pb", 0, !m->matrix) &&
            matrix_pack(m, m->c.a, m->r, "pa", 1, false) && matrix_sum(m);
 }

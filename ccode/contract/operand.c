@@ -1,5 +1,5 @@
 /* ccode/contract/operand.c - an operand of a contraction: how it lies along an axis, and what goes
- * on where a step of another axis ends; whether it can be read through a tile, a copy of one image
+ * on where a step of another axis ends; whether it can be read through a patch, a copy of one image
  * with a border of zeros, whose dimensions are axes, or are read through windows; as units of a
  * processor or a device take it, in which halves, 0 where a condition does not hold; and the sum of
  * other operands.
@@ -174,17 +174,7 @@ jot_contract_continues(const ContractMake *m, int outer, int inner, int64_t n, u
 JOT_FN bool
 jot_contract_windowed(const Kernel *k, uint32_t value)
 {
-    OperandWalk w;
-    uint32_t n;
-    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;) {
-        const Value *v = &k->values.v[n];
-        for (int d = 0; v->op == VAL_LOAD && d < v->nidx; d++) {
-            uint64_t axes = jot_ix_axes(k->ix, k->ixs.v[v->at + (uint32_t)d]);
-            if (axes & (axes - 1))
-                return true;
-        }
-    }
-    return false;
+    return jot_contract_runs(k, value, UINT64_MAX, UINT64_MAX, 0);
 }
 
 JOT_FN int
@@ -197,7 +187,7 @@ jot_contract_longest(const Kernel *k, uint64_t axes)
     return best;
 }
 
-/* ---- through a tile ------------------------------------------------------------------------ */
+/* ---- through a patch ------------------------------------------------------------------------ */
 
 /* Conditions are bounds of dimensions and nothing else. */
 static bool
@@ -230,7 +220,7 @@ single_axis(const IxPool *ix, Ix index, uint64_t axes)
 /* A dimension: of an axis alone (of its extent, whatever stands still besides), read through
  * windows (all of it, with a border), or none, as it stands still. */
 static bool
-tile_dim(const ContractMake *m, const Value *load, int d, ContractTile *t)
+patch_dim(const ContractMake *m, const Value *load, int d, ContractPatch *t)
 {
     const Kernel *k = m->k;
     Ix ix = k->ixs.v[load->at + (uint32_t)d];
@@ -258,10 +248,10 @@ tile_dim(const ContractMake *m, const Value *load, int d, ContractTile *t)
     return t->nelem > 0 && t->nelem < INT32_MAX;
 }
 
-/* Nothing is read through a window, and rows and sum are all that the tile has: its blocks are
+/* Nothing is read through a window, and rows and sum are all that the patch has: its blocks are
  * panels of rows, which fit a cache where all rows do not. */
 static bool
-tile_of_rows(const ContractMake *m, const ContractTile *t)
+patch_of_rows(const ContractMake *m, const ContractPatch *t)
 {
     for (int d = 0; d < t->n; d++)
         if (t->axis[d] < 0)
@@ -270,7 +260,7 @@ tile_of_rows(const ContractMake *m, const ContractTile *t)
 }
 
 JOT_FN bool
-jot_contract_tile(const ContractMake *m, uint32_t value, ContractTile *t)
+jot_contract_patch(const ContractMake *m, uint32_t value, ContractPatch *t)
 {
     const Kernel *k = m->k;
     const Value *v = &k->values.v[value];
@@ -281,9 +271,9 @@ jot_contract_tile(const ContractMake *m, uint32_t value, ContractTile *t)
         return false;
     l = k->bufs.v[v->buf].layout;
     for (int i = 0; i < l->n; i++)
-        if (l->part[i].step == 1 && !tile_dim(m, v, l->part[i].dim, t))
+        if (l->part[i].step == 1 && !patch_dim(m, v, l->part[i].dim, t))
             return false;
-    return t->n > 0 && !tile_of_rows(m, t);
+    return t->n > 0 && !patch_of_rows(m, t);
 }
 
 /* ---- as units take it --------------------------------------------------------------------- */

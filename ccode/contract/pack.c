@@ -4,9 +4,9 @@
  *     b   direct   panels  pb[j/32][k][j%32]
  *     a   direct   rows    pa[i][k]
  *                  columns pa[i/6][k][i%6], for what lies as a[k][i]
- *                  tile    X[c, h, w] with a border of zeros, for what is read at h + p
+ *                  patch   X[c, h, w] with a border of zeros, for what is read at h + p
  *
- *   requires  a plan      keeps  what is computed      breaks  numbers of values, by a tile
+ *   requires  a plan      keeps  what is computed      breaks  numbers of values, by a patch
  *
  * Read before: ccode/contract/plan.c. After: ccode/lower/lower.c. */
 #include "ccode/contract/make.h"
@@ -232,10 +232,10 @@ pack_columns(ContractMake *m, int n)
     return add_pack(m, &st, n, "pa", BUF_SCRATCH, &d);
 }
 
-/* Bounds of dimensions that are not the tile's own, where they can leave the buffer: of a batch
+/* Bounds of dimensions that are not the patch's own, where they can leave the buffer: of a batch
  * that is padded, say. The border answers all others. */
 static int
-tile_bounds(const ContractMake *m, const Value *v, const ContractTile *t, Ix *cond)
+patch_bounds(const ContractMake *m, const Value *v, const ContractPatch *t, Ix *cond)
 {
     const Kernel *k = m->k;
     int64_t ext[KERNEL_AXES];
@@ -252,14 +252,14 @@ tile_bounds(const ContractMake *m, const Value *v, const ContractTile *t, Ix *co
     return n;
 }
 
-/* The load of all of the tile, at axes of its own where windows read it. */
+/* The load of all of the patch, at axes of its own where windows read it. */
 static uint32_t
-tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix *at)
+patch_load(ContractMake *m, uint32_t value, const ContractPatch *t, int *axis, Ix *at)
 {
     Kernel *k = m->k;
     const Value v = k->values.v[value];
     Ix cond[2 * JOT_MAX_RANK];
-    int own[JOT_MAX_RANK], dim[JOT_MAX_RANK], nown = 0, ncond = tile_bounds(m, &v, t, cond);
+    int own[JOT_MAX_RANK], dim[JOT_MAX_RANK], nown = 0, ncond = patch_bounds(m, &v, t, cond);
     for (int i = 0; i < t->n; i++) {
         if (t->axis[i] >= 0) {
             axis[i] = t->axis[i];
@@ -277,7 +277,7 @@ tile_load(ContractMake *m, uint32_t value, const ContractTile *t, int *axis, Ix 
 }
 
 static bool
-tile_layout(ContractMake *m, const ContractTile *t)
+patch_layout(ContractMake *m, const ContractPatch *t)
 {
     Layout layout;
     uint32_t buf = m->k->bufs.n - 1;
@@ -289,14 +289,14 @@ tile_layout(ContractMake *m, const ContractTile *t)
 
 /* a is read through a copy with a border of zeros. */
 static bool
-pack_tile(ContractMake *m, const ContractTile *t, int n)
+pack_patch(ContractMake *m, const ContractPatch *t, int n)
 {
     Kernel *k = m->k;
     int axis[JOT_MAX_RANK];
     Ix at[JOT_MAX_RANK];
     Stage st;
     Dims d = {{0}, {0}, 0};
-    uint32_t read = tile_load(m, m->c.a, t, axis, at), load;
+    uint32_t read = patch_load(m, m->c.a, t, axis, at), load;
     if (!read)
         return false;
     m->c.reduce = jot_v_replace(k, m->c.a, read, m->c.reduce);
@@ -315,7 +315,7 @@ pack_tile(ContractMake *m, const ContractTile *t, int n)
     if (m->lanes > 1 && st.n > n && st.loop[st.n - 1].axis == axis[t->n - 1] &&
         jot_contract_unit(m, load, axis[t->n - 1]))
         last_in_vectors(m, &st);
-    return add_pack(m, &st, n, "tile", BUF_SCRATCH, &d) && tile_layout(m, t);
+    return add_pack(m, &st, n, "patch", BUF_SCRATCH, &d) && patch_layout(m, t);
 }
 
 /* ---- stages of the sum and the stores ----------------------------------------------------- */
@@ -469,8 +469,8 @@ jot_contract_place(ContractMake *m)
         ok = add_less(m, p.rows);
         from = p.rows ? m->s->stages.n : from;
     }
-    if (ok && p.a == PACK_TILE)
-        ok = pack_tile(m, &p.tile, m->apack);
+    if (ok && p.a == PACK_PATCH)
+        ok = pack_patch(m, &p.patch, m->apack);
     else if (ok && p.a == PACK_PANEL)
         ok = pack_rows(m, m->apack);
     else if (ok && p.a == PACK_COLUMNS)

@@ -66,7 +66,7 @@ widest_block(const ContractMake *m, uint64_t first)
     int64_t steps = jot_kernel_extent(m->k, m->c.batch | m->other | first);
     int64_t vectors = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     int64_t want = CORE_BLOCKS * m->target->cores;
-    int64_t high = jot_axis_ext(m->s, m->r) / (4 * m->most_rows); /* blocks of rows to share */
+    int64_t high = jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->most_rows);
     if (steps >= want || points < PACK_SHARED || (!first && steps * high >= want))
         return INT32_MAX;
     vectors = vectors * steps / want;
@@ -134,7 +134,7 @@ shares_few(const ContractMake *m, const ContractPlan *p)
     return !p->first && !m->inner && !(m->outer & m->k->values.v[m->c.a].free) &&
            points >= PACK_SHARED &&
            jot_kernel_extent(m->k, m->c.batch | m->other) == 1 &&
-           jot_axis_ext(m->s, m->r) / (4 * m->most_rows) < want &&
+           jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->most_rows) < want &&
            jot_axis_ext(m->s, m->r) >= CORE_BLOCKS * m->target->cores;
 }
 
@@ -148,9 +148,9 @@ plan_packs(ContractMake *m, ContractPlan *p)
     bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / CACHE_PART;
     bool once;
     p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
-    if (p->a && jot_contract_tile(m, m->c.a, &p->tile))
-        p->a = PACK_TILE;
-    p->first = p->a == PACK_TILE ? p->tile.outside & m->outer
+    if (p->a && jot_contract_patch(m, m->c.a, &p->patch))
+        p->a = PACK_PATCH;
+    p->first = p->a == PACK_PATCH ? p->patch.outside & m->outer
                                  : m->outer & ~jot_contract_taps(m->k, m->c.a, m->outer, m->c.k);
     p->first &= ~m->inner;
     if (!p->a && plain && m->panels && shares_few(m, p))
@@ -166,7 +166,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
         p->a = PACK_COLUMNS;
     if (!p->a && !m->most_vectors &&
         jot_choice_rule(m->target, CHOICE_PACK_A, 2,
-                        rows_collide(m) && jot_kernel_extent(m->k, m->vaxes) >= 4 * m->block))
+                        rows_collide(m)
+                            && jot_kernel_extent(m->k, m->vaxes) >= PACK_WIDE * m->block))
         p->a = PACK_PANEL;
     if (!p->a && !m->most_vectors && rows_together(m) &&
         !jot_choice_rule(m->target, CHOICE_PACK_COLUMNS, 2, 0))
@@ -185,13 +186,13 @@ columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
 }
 
 /* Where a is packed, too: each block of columns packs all of it anew, each block of rows reads all
- * of b again, which is a third of the work. */
+ * of b again, which is a part of the work. */
 static bool
 rows_pack_less(const ContractMake *m, int64_t blocks)
 {
     int64_t cores = m->target->cores, a = a_nbytes(m);
     int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = CORE_BLOCKS * cores;
-    return a + b * 4 * cores / 3 < a * (blocks < want ? blocks : want);
+    return a + b * (PACK_AGAIN + 1) * cores / PACK_AGAIN < a * (blocks < want ? blocks : want);
 }
 
 /* b, packed once, stays in the second cache,
@@ -246,8 +247,8 @@ plan_form(ContractMake *m, ContractPlan *p)
     bool once;
     if (p->shared && p->rows)
         return;
-    if (p->first == 0 && p->a != PACK_TILE)
-        rows *= jot_axis_ext(m->s, m->r) / (4 * m->rows);
+    if (p->first == 0 && p->a != PACK_PATCH)
+        rows *= jot_axis_ext(m->s, m->r) / (SHARE_HIGH * m->rows);
     once = p->b == PACK_NONE && before * blocks >= want &&
            (columns_read_less(m, rows, before * blocks) || columns_share_less(m, p));
     if (p->b == PACK_NONE && !p->shared)
@@ -258,7 +259,7 @@ plan_form(ContractMake *m, ContractPlan *p)
                     (p->a == PACK_PANEL && !jot_contract_plain(m, m->c.a))) &&
                    rows >= want && rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
-                  (p->a == PACK_TILE && rows >= want &&
+                  (p->a == PACK_PATCH && rows >= want &&
                    value_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / CACHE_PART);
     if (!p->shared && !m->inner)
@@ -281,7 +282,7 @@ static void
 plan_few_rows(ContractMake *m, ContractPlan *p)
 {
     if (p->a != PACK_PANEL || p->b != PACK_NONE || p->rows || !p->columns || m->inner ||
-        p->columns >= 4 * m->block || !jot_contract_plain(m, m->c.a))
+        p->columns >= PACK_WIDE * m->block || !jot_contract_plain(m, m->c.a))
         return;
     p->a = PACK_NONE;
     m->few_rows = CACHE_WAYS;
@@ -361,8 +362,8 @@ few_pages(const ContractMake *m, int64_t limit)
     return rows < m->rows ? m->rows : rows;
 }
 
-/* Blocks of k and r, for the cache: panels and tiles take half of the second level, or a quarter or
- * all of it. */
+/* Blocks of k and r, for the cache: panels and patches take half of the second level, or a quarter
+ * or all of it. */
 static void
 plan_blocks(ContractMake *m, ContractPlan *p)
 {
@@ -374,16 +375,16 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
                   : p->columns ? p->columns : jot_kernel_extent(m->k, m->vaxes);
     int64_t step = inner * width, most; /* bytes for a step of k0 */
-    int64_t tile = p->tile.nelem * 4 / (ext ? ext : 1);
-    if (p->a == PACK_TILE)
-        step = step > tile ? step : tile;
+    int64_t patch = p->patch.nelem * 4 / (ext ? ext : 1);
+    if (p->a == PACK_PATCH)
+        step = step > patch ? step : patch;
     else if (m->outer & ~p->first & ~m->inner)
         step += a_nbytes(m) / (ext ? ext : 1);
     most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
         most = 1;
     m->kstep = most < ext && !m->less ? plan_step(ext, most) : 0; /* that sum waits nowhere */
-    if (m->kstep == 1 && step > l2 && p->a != PACK_TILE && m->nk > 1) { /* still too much */
+    if (m->kstep == 1 && step > l2 && p->a != PACK_PATCH && m->nk > 1) { /* still too much */
         ext = k->axes.v[m->korder[1]].ext;
         most = step / ext > 0 ? l2 / (step / ext) : ext;
         m->kstep2 = most < ext ? plan_step(ext, most < 1 ? 1 : most) : 0;
@@ -422,7 +423,7 @@ plan_lines(ContractMake *m, ContractPlan *p)
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (axes >> x & 1)
             p->lines = x;
-    if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > 16 * m->rows)
+    if (!p->rows || !axes || jot_axis_ext(m->s, m->r) > LINES_HIGH * m->rows)
         return;
     ext = m->k->axes.v[p->lines].ext;
     line = jot_contract_stride(m, m->c.a, p->lines) * 4;
@@ -449,7 +450,7 @@ plan_ahead(const ContractMake *m, const ContractPlan *p)
         k * m->block * nbytes <= m->target->cache_nbytes[LEVEL_L1] / CACHE_PART)
         return 0;
     steps /= m->rows * m->vectors / 2 > CYCLES_SUM ? m->rows * m->vectors / 2 : CYCLES_SUM;
-    return (int)(steps < 4 ? 4 : steps);
+    return (int)(steps < AHEAD_LEAST ? AHEAD_LEAST : steps);
 }
 
 /* ---- nest --------------------------------------------------------------------------------- */
@@ -492,7 +493,7 @@ make_nest(ContractMake *m, const ContractPlan *p)
     m->bpack = m->nest.n;
     if (!p->rows)
         jot_contract_nest(m, p->first, LOOP_SERIAL);
-    if (p->a == PACK_TILE)
+    if (p->a == PACK_PATCH)
         m->apack = m->nest.n;
     jot_contract_nest(m, m->outer & ~p->first & ~lines, LOOP_SERIAL);
     if ((lines & m->inner) && p->nlines < m->k->axes.v[p->lines].ext)

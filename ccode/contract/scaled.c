@@ -361,7 +361,7 @@ scaled_block(const Kernel *k, const Scaled *s, const Target *target, int64_t *ro
              int64_t *vectors)
 {
     int64_t high = s->r < 0 ? 1 : k->axes.v[s->r].ext, all = k->axes.v[s->v].ext;
-    int64_t sums = (target->vectors - 4) / 2 / s->n;
+    int64_t sums = (target->vectors - SCALED_OPERANDS) / 2 / s->n;
 
     *vectors = high < 2 ? 4 : 2;
     while (*vectors > 1 && (*vectors > sums || *vectors * scaled_lanes(target) > all))

@@ -35,7 +35,7 @@
 
 /* Axes of `axes` that lie as one with `inner`, outermost first, it included; how many. */
 static int
-chain(const ContractMake *m, uint64_t axes, int inner, int *out)
+axes_together(const ContractMake *m, uint64_t axes, int inner, int *out)
 {
     int n = 1, found = 1;
     int64_t ext = m->k->axes.v[inner].ext;
@@ -90,7 +90,7 @@ choose_side(ContractMake *m, bool swap, Side *best)
         int64_t ext = 1;
         if (!(n >> v & 1) || m->k->axes.v[v].ext < 2)
             continue;
-        count = chain(m, n, v, axes);
+        count = axes_together(m, n, v, axes);
         for (int i = 0; i < count; i++)
             ext *= m->k->axes.v[axes[i]].ext;
         if (count == 1 && (group = jot_contract_grouped(m, a, n, v)) >= 0)
@@ -104,9 +104,9 @@ choose_side(ContractMake *m, bool swap, Side *best)
 }
 
 static int
-fuse_chain(ContractMake *m, uint64_t axes, int inner, const char *name)
+fuse_together(ContractMake *m, uint64_t axes, int inner, const char *name)
 {
-    int of[8], n = chain(m, axes, inner, of);
+    int of[8], n = axes_together(m, axes, inner, of);
     return n > 1 ? jot_sched_fuse(m->s, name, n, of) : inner;
 }
 
@@ -188,7 +188,7 @@ choose_axes(ContractMake *m, bool epilogue)
     best.choice = jot_choice_begin(m->target);
     choose_side(m, false, &best);
     choose_side(m, true, &best);
-    if (!epilogue && !m->less && !m->tiled && jot_contract_dots_find(m, &dots) &&
+    if (!epilogue && !m->less && !m->matrix && jot_contract_dots_find(m, &dots) &&
         jot_choice_try(&best.choice, CHOICE_DOTS, dots.price, 1))
         m->dots = dots;
     jot_choice_end(&best.choice);
@@ -198,7 +198,7 @@ choose_axes(ContractMake *m, bool epilogue)
         return false;
     if (best.swap)
         jot_contract_swap(&m->c);
-    m->v = fuse_chain(m, m->c.n, best.v, "nv");
+    m->v = fuse_together(m, m->c.n, best.v, "nv");
     m->unit = best.v;
     group = m->v == best.v ? jot_contract_grouped(m, m->c.a, m->c.n, best.v) : -1;
     if (group >= 0)
@@ -208,7 +208,7 @@ choose_axes(ContractMake *m, bool epilogue)
     if (m->r < 0)
         return false;
     if (jot_contract_plain(m, m->c.a))
-        m->r = fuse_chain(m, m->c.m, m->r, "mr");
+        m->r = fuse_together(m, m->c.m, m->r, "mr");
     m->raxes = jot_contract_parts(m, m->r);
     rest = m->c.n & ~m->vaxes;
     m->other = rest;
@@ -246,7 +246,7 @@ saves_work(const Kernel *k, const Contract *c, Ix cond)
         blocks *= kept >> x & 1 && blocks < 64 ? k->axes.v[x].ext : 1;
         terms *= (axes & c->k) >> x & 1 && terms < 64 ? k->axes.v[x].ext : 1;
     }
-    return blocks <= 4 && terms <= 2 * blocks;
+    return blocks <= SAVED_BLOCKS && terms <= 2 * blocks;
 }
 
 /* Terms that the sum leaves out are 0 anyway where an operand is: their conditions go, but for
@@ -269,13 +269,13 @@ drop_conditions(Kernel *k, const Contract *c, uint64_t inner)
 /* Sums of the results, behind its stages: block by block where nothing but rows of blocks and what
  * the sums keep stands around a block of results, and these are finished there. */
 static bool
-contract_epilogue(ContractMake *m, Epilogue *epilogue, bool tiles)
+contract_epilogue(ContractMake *m, Epilogue *epilogue, bool matrix)
 {
     EpilogueNest nest;
-    int n = tiles ? 0 : m->kstep ? m->kat : m->nest.n;
+    int n = matrix ? 0 : m->kstep ? m->kat : m->nest.n;
     nest.nest = m->nest.loop;
     nest.n = n;
-    nest.all = !tiles;
+    nest.all = !matrix;
     for (int i = n; i < m->nest.n; i++)
         nest.all &= m->nest.loop[i].kind != LOOP_PARALLEL;
     nest.vec = jot_contract_stores_unit(m, m->unit) && !(m->vaxes & ~epilogue->kept) ? m->v : -1;
@@ -297,13 +297,35 @@ jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, in
     m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
 }
 
+JOT_FN bool
+jot_contract_by_a(Kernel *k, const Contract *c, const Target *target, int lanes)
+{
+    ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
+    Side best = {0};
+    Sched s;
+    if (!m)
+        return false;
+    jot_contract_open(m, &s, k, target, lanes);
+    m->c = *c;
+    best.v = -1;
+    jot_choice_quiet(target, true);
+    best.choice = jot_choice_begin(target);
+    choose_side(m, false, &best);
+    choose_side(m, true, &best);
+    jot_choice_end(&best.choice);
+    jot_choice_quiet(target, false);
+    jot_sched_close(&s);
+    jot_mem_free(k->mem, m, sizeof *m);
+    return best.swap;
+}
+
 /* *less: may a sum over one operand be taken off the results; is one? */
 static bool
 contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,
               Epilogue *epilogue, bool *less)
 {
     ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
-    bool ok = m != NULL, tiles = false;
+    bool ok = m != NULL, matrix = false;
     Kernel was;
     if (!ok)
         return false;
@@ -321,13 +343,13 @@ contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int 
     if (ok && !m->dots.rows) {
         drop_conditions(k, &m->c, m->vaxes | m->raxes);
         m->panels = own_panel(m);
-        tiles = !m->most_vectors && jot_contract_matrix_fit(m);
-        ok = tiles || !m->tiled;
+        matrix = !m->most_vectors && jot_contract_matrix_fit(m);
+        ok = matrix || !m->matrix;
     }
     if (ok)
         ok = (m->dots.rows ? jot_contract_dots(m)
-              : tiles      ? jot_contract_matrix(m) : jot_contract_place(m)) &&
-             (!epilogue || contract_epilogue(m, epilogue, tiles));
+              : matrix     ? jot_contract_matrix(m) : jot_contract_place(m)) &&
+             (!epilogue || contract_epilogue(m, epilogue, matrix));
     ok = jot_sched_settle(s, k, &was, ok);
     *less = m->less != 0;
     jot_mem_free(k->mem, m, sizeof *m);
@@ -342,8 +364,8 @@ jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Target *target,
     Target without = *target; /* a matrix unit that the sides turned out not to fill */
     if (contract_make(s, k, c, target, lanes, epilogue, &less))
         return true;
-    without.tiles = 0;
-    if (target->tiles && !k->mem->failed) {
+    without.matrix = 0;
+    if (target->matrix && !k->mem->failed) {
         less = !epilogue;
         if (contract_make(s, k, c, &without, lanes, epilogue, &less))
             return true;

@@ -81,7 +81,7 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, bool high, Con
     w->row = i;
     w->turned = turned;
     w->high = high;
-    w->tiles = false;
+    w->matrix = false;
     w->parts = d->parts;
     w->bytes = w->parts == sizeof(uint32_t); /* each row of four is of bytes */
     w->a = words_load(k, c->a, turned || high ? d->b : d->a);
@@ -105,7 +105,7 @@ words_fit(const Kernel *k, const Contract *c, int i, bool turned, bool high, Con
 /* By the processor's matrix unit: sides that fill its tiles, no windows, whose copies would be
  * as large as all of them. */
 static bool
-words_tiled(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
+words_matrix(const Kernel *k, const Contract *c, const Target *target, ContractWords *w)
 {
     const Value *sum = &k->values.v[c->reduce];
     int m = jot_contract_longest(k, c->m), n = jot_contract_longest(k, c->n);
@@ -114,10 +114,10 @@ words_tiled(const Kernel *k, const Contract *c, const Target *target, ContractWo
         || jot_contract_windowed(k, c->b))
         return false;
     for (int i = 0; i < DOTS; i++)
-        if ((target->tiles >> i & 1) && sum->dtype == jot_target_dots[i].sum
+        if ((target->matrix >> i & 1) && sum->dtype == jot_target_dots[i].sum
             && (words_fit(k, c, i, false, false, w) || words_fit(k, c, i, true, false, w))
             && k->axes.v[w->axis].ext >= AMX_WORDS * w->parts / 2)
-            return w->tiles = true;
+            return w->matrix = true;
     return false;
 }
 
@@ -126,9 +126,9 @@ jot_contract_by_words(const Kernel *k, const Contract *c, const Target *target, 
 {
     const Value *sum = &k->values.v[c->reduce];
     bool plain = !sum->ncond, high = target->dots >> DOT_U8I8 & 1;
-    if (plain && words_tiled(k, c, target, w))
+    if (plain && words_matrix(k, c, target, w))
         return true;
-    for (int i = target->tiles >> DOT_BF16 & 1 ? DOT_BF16 + 1 : 0; plain && i < DOTS; i++) {
+    for (int i = target->matrix >> DOT_BF16 & 1 ? DOT_BF16 + 1 : 0; plain && i < DOTS; i++) {
         if (i == DOT_I16 && high && sum->dtype == JOT_I32
             && words_fit(k, c, DOT_U8I8, false, true, w))
             return true;
@@ -211,7 +211,7 @@ words_lie(const Kernel *k, const ContractWords *w, uint32_t load, Layout *to)
 {
     const Value *v = &k->values.v[load];
     int dim = words_dim(k, v, w->axis);
-    return (w->bytes || w->tiles) && dim >= 0 && words_alone(k, load)
+    return (w->bytes || w->matrix) && dim >= 0 && words_alone(k, load)
         && jot_words_layout(k, v->buf, dim, w->parts, to);
 }
 
@@ -358,7 +358,7 @@ jot_contract_words(ContractMake *m)
     lies_b = words_lie(k, &w, w.b, &lb);
     if ((!lies_a && jot_contract_windowed(k, w.a)) || (!lies_b && jot_contract_windowed(k, w.b)))
         return true; /* each window's words would be made of the same bytes anew */
-    m->tiled = w.tiles;
+    m->matrix = w.matrix;
     ext = k->axes.v[w.axis].ext;
     k->axes.v[w.axis].ext = (ext + w.parts - 1) / w.parts;
     m->words = lies_a && lies_b ? 0 : w.parts;

@@ -21,7 +21,7 @@ find_used(const Printer *p, Used *u)
         if (in->op == C_MATRIX || in->op == C_COPY)
             u->used[in->aux >> 16 & 255] = u->used[in->aux % 256] = true;
         if (in->op == C_MATRIX && !p->d->device)
-            u->tiles = u->used[in->aux / 256 % 256] = true;
+            u->matrix = u->used[in->aux / 256 % 256] = true;
         if (in->op == C_LOAD || in->op == C_STORE || in->op == C_INT || in->op == C_ATOMIC ||
             in->op == C_AHEAD)
             u->used[in->aux % 256] = true;
@@ -150,9 +150,9 @@ print_body(Printer *p, const Used *u)
     print_pointers(p, u);
     print_unused(p, u);
     p->indent = 1;
-    jot_text_f(p->out, "%s", u->tiles ? "    jot_tiles_open();\n" : "");
+    jot_text_f(p->out, "%s", u->matrix ? "    jot_tiles_open();\n" : "");
     jot_print_block(p, 1);
-    jot_text_f(p->out, "%s", u->tiles ? "    jot_tiles_close();\n" : "");
+    jot_text_f(p->out, "%s", u->matrix ? "    jot_tiles_close();\n" : "");
 }
 
 /* Which arguments there are is known at the end. */

@@ -254,11 +254,14 @@ vform_choose(VForm *f, const VNode *v, VType t)
     f->choices -= c->vec;
 }
 
+/* The operator, the other operand and what closes both. */
 static void
-vform_operator(VForm *f, int op)
+vform_second(VForm *f, const VNode *v, VType t)
 {
-    char text[3] = {(char)(op & 255), (char)(op >> 8), 0};
-    jot_text_f(f->out, "%s", text);
+    char text[3] = {(char)(v->op & 255), (char)(v->op >> 8), 0};
+    jot_text_f(f->out, " %s ", text);
+    vform_operand(f, v->arg[1], t);
+    jot_text_f(f->out, ")");
 }
 
 /* A binary operator in type t: a division that a choice guards must not be run. */
@@ -273,11 +276,7 @@ vform_arithmetic(VForm *f, const VNode *v, VType t)
         jot_vform_value(f, v->arg[0], t);
     else
         vform_operand(f, v->arg[0], t);
-    jot_text_f(f->out, " ");
-    vform_operator(f, v->op);
-    jot_text_f(f->out, " ");
-    vform_operand(f, v->arg[1], t);
-    jot_text_f(f->out, ")");
+    vform_second(f, v, t);
 }
 
 /* In the type that it has in C. */
@@ -404,11 +403,7 @@ vform_comparison(VForm *f, const VNode *v)
     VType t = vform_compared(f, v);
     jot_text_f(f->out, "(jot_i%dx%d)(", jot_vtype(t)->bits, f->lanes);
     vform_operand(f, v->arg[0], t);
-    jot_text_f(f->out, " ");
-    vform_operator(f, v->op);
-    jot_text_f(f->out, " ");
-    vform_operand(f, v->arg[1], t);
-    jot_text_f(f->out, ")");
+    vform_second(f, v, t);
 }
 
 /* A truth value of truth values. */

@@ -174,7 +174,7 @@ JOT_FN void jot_print_name(Printer *p, Name name);
 JOT_FN bool jot_print_is_lane(int dtype); /* whole vectors are of it: it has 32 or 64 bits */
 
 /* ccode/device/emit_device.c */
-typedef struct { bool buf, scalars, scratch, range, phase, tiles; bool used[256]; } Used;
+typedef struct { bool buf, scalars, scratch, range, phase, matrix; bool used[256]; } Used;
 JOT_FN void jot_print_kernel(Printer *p, const Used *used, const char *name); /* up to the body */
 /* A record that only devices have: the head of a loop whose steps are shared out, called `name`;
  * all lanes as one access, to or from the array `name`; an atomic, a matrix instruction, a copy, a

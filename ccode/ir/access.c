@@ -37,6 +37,25 @@ jot_kernel_step(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t pa
 }
 
 JOT_FN int64_t
+jot_ix_divisor(const IxPool *p, Ix ix, int axis)
+{
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c, by;
+    const IxTerm *t = jot_ix_linear(p, ix, &c, &n, &tmp);
+    for (uint32_t i = 0; i < n; i++) {
+        const IxRec *r = &p->recs.v[t[i].atom];
+        bool inside = false;
+        if (!(r->axes >> axis & 1) || (r->op != IX_DIV && r->op != IX_MOD) ||
+            !jot_ix_is_const(p, r->b, &by) || by < 2)
+            continue;
+        if (jot_ix_coef(p, r->a, axis, &inside) % by != 0 && !inside)
+            return by;
+    }
+    return 1;
+}
+
+JOT_FN int64_t
 jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden)
 {
     bool inside = false;
@@ -269,4 +288,27 @@ jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond, const S
         around |= l->halo_lo[d] || l->halo_hi[d];
     }
     return around;
+}
+
+JOT_FN bool
+jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g)
+{
+    const Value *v = &k->values.v[value], *cond, *other;
+    g->cond = 0;
+    g->inside = value;
+    if (v->op == VAL_LOAD && v->ncond) {
+        g->cond = jot_ix_all(k->ix, v->ncond, k->ixs.v + v->at + v->nidx);
+        g->outside = v->c;
+        return g->cond != 0;
+    }
+    if (v->op != VAL_EW || v->ew != EW_SELECT)
+        return false;
+    cond = &k->values.v[k->args.v[v->arg]];
+    other = &k->values.v[k->args.v[v->arg + 2]];
+    if (cond->op != VAL_INDEX || other->op != VAL_CONST)
+        return false;
+    g->cond = k->ixs.v[cond->at];
+    g->inside = k->args.v[v->arg + 1];
+    g->outside = other->c;
+    return true;
 }

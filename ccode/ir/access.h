@@ -20,6 +20,8 @@ JOT_FN int64_t jot_kernel_stride(const Kernel *k, uint32_t buf, uint32_t at, int
 /* ... within a panel of so many positions, from a multiple of it on; *tangled: not always. */
 JOT_FN int64_t jot_kernel_step(const Kernel *k, uint32_t buf, uint32_t at, int axis, int64_t panel,
                                bool *tangled);
+/* What the expression divides the axis by, with a rest; 1: by nothing. */
+JOT_FN int64_t jot_ix_divisor(const IxPool *p, Ix ix, int axis);
 /* By how much a step of the axis moves the expression, up or down; `hidden` where it only stands
  * within / or %. */
 JOT_FN int64_t jot_ix_step(const IxPool *p, Ix ix, int axis, int64_t hidden);
@@ -69,5 +71,10 @@ JOT_FN bool jot_layout_reaches(const Layout *l, const IxPool *p, int d, Ix ix, c
  * that reads farther. */
 JOT_FN bool jot_layout_answers(const Layout *l, IxPool *p, const Ix *index, Ix cond,
                                const Space *space);
+
+/* A load or select that is a constant, `outside`, except where `cond` (0: everywhere) holds; there
+ * it is value `inside`. */
+typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;
+JOT_FN bool jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g);
 
 #endif

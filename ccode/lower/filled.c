@@ -13,9 +13,9 @@
  * is refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
  *
  * Read before: ccode/lower/walk.h. After: ccode/lower/walk.c (jot_walk_bind). */
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
 #include "ccode/lower/walk.h"
-#include "ccode/rewrite/rewrite.h"
 
 /* Where axis ends by one of the conditions joined by `and`; 0: by none. */
 static Ix

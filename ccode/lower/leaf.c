@@ -6,8 +6,8 @@
  *     finish              y[j] = s * 0.1f;
  *
  * Read before: ccode/lower/walk.h, ccode/lower/walk.c. After: ccode/lower/value.c. */
+#include "ccode/ir/access.h"
 #include "ccode/lower/walk.h"
-#include "ccode/rewrite/rewrite.h"
 
 /* The buffer's memory, every element of it, set to what it starts from. */
 JOT_FN void

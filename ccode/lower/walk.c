@@ -130,10 +130,10 @@ is_parallel(const Walk *w, uint32_t n)
     return node->op == TREE_LOOP && node->loop.kind == LOOP_PARALLEL && !node->quiet;
 }
 
-/* Loops from n inwards that count as one: their numbers in chain, all steps in *steps. Those with a
+/* Loops from n inwards that count as one: their numbers in loops, all steps in *steps. Those with a
  * rest do not: it is another text. */
 static int
-collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
+collapse(const Walk *w, uint32_t n, uint32_t *loops, int64_t *steps)
 {
     int count = 0;
     *steps = 1;
@@ -141,11 +141,11 @@ collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
         const SLoop *l = &w->t->nodes.v[n].loop;
         int64_t left = w->at.left[l->axis];
         for (int i = 0; i < count; i++)
-            if (w->t->nodes.v[chain[i]].loop.axis == l->axis)
-                left = w->t->nodes.v[chain[i]].loop.step;
+            if (w->t->nodes.v[loops[i]].loop.axis == l->axis)
+                left = w->t->nodes.v[loops[i]].loop.step;
         if (left % l->step || !jot_mul_ok(*steps, left / l->step, steps))
             break;
-        chain[count++] = n;
+        loops[count++] = n;
         if (!one_kid(w, n))
             break;
     }
@@ -154,25 +154,25 @@ collapse(const Walk *w, uint32_t n, uint32_t *chain, int64_t *steps)
 
 /* One loop over all of them; the position of each is a digit of its variable. */
 static JOT_DISTINCT void
-walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
+walk_collapsed(Walk *w, const uint32_t *loops, int count, int64_t steps)
 {
     IxPool *ix = w->k->ix;
     Binding old = w->at;
     int var = jot_walk_var(w, steps);
     uint32_t block = jot_walk_for(w, steps, true,
-                                  jot_axis_name(w->s, w->t->nodes.v[chain[0]].loop.axis), var);
+                                  jot_axis_name(w->s, w->t->nodes.v[loops[0]].loop.axis), var);
     Ix rest = jot_ix_axis(ix, var);
     if (!block)
         return;
     w->code->steps[w->phase] = steps;
     w->may_split = false;
     for (int i = count - 1; i >= 0; i--) {
-        const SLoop *l = &w->t->nodes.v[chain[i]].loop;
+        const SLoop *l = &w->t->nodes.v[loops[i]].loop;
         int64_t own = old.left[l->axis] / l->step;
         Ix n, at = rest;
         for (int j = 0; j < i; j++)
-            if (w->t->nodes.v[chain[j]].loop.axis == l->axis)
-                own = w->t->nodes.v[chain[j]].loop.step / l->step;
+            if (w->t->nodes.v[loops[j]].loop.axis == l->axis)
+                own = w->t->nodes.v[loops[j]].loop.step / l->step;
         n = jot_ix_const(ix, own);
         if (i > 0) {
             at = jot_ix_mod(ix, rest, n, &w->index.space);
@@ -182,10 +182,10 @@ walk_collapsed(Walk *w, const uint32_t *chain, int count, int64_t steps)
             jot_ix_add(ix, w->at.pos[l->axis], jot_ix_scale(ix, at, l->step));
         if (l->step < w->at.left[l->axis])
             w->at.left[l->axis] = w->at.block[l->axis] = l->step;
-        w->edge[chain[i]].state = EDGE_FUSED;
+        w->edge[loops[i]].state = EDGE_FUSED;
     }
     jot_walk_derive(w);
-    jot_walk_kids(w, chain[count - 1]);
+    jot_walk_kids(w, loops[count - 1]);
     jot_code_pop(&w->b);
     w->at = old;
     w->vars--;
@@ -197,11 +197,11 @@ walk_serial(Walk *w, uint32_t n)
     const SLoop *l = &w->t->nodes.v[n].loop;
     int64_t left = w->at.left[l->axis], full = left / l->step, rest = left % l->step;
     bool wide = l->kind == LOOP_PARALLEL && w->may_split;
-    uint32_t chain[STAGE_LOOPS];
+    uint32_t loops[STAGE_LOOPS];
     int64_t steps;
-    int count = wide ? collapse(w, n, chain, &steps) : 0;
+    int count = wide ? collapse(w, n, loops, &steps) : 0;
     if (count > 1 && steps > 0) {
-        walk_collapsed(w, chain, count, steps);
+        walk_collapsed(w, loops, count, steps);
         return;
     }
     if ((l->kind == LOOP_SERIAL || wide) && jot_walk_cut(w, n, wide))

@@ -296,7 +296,7 @@ line_divisor(Kernel *k, int axis)
     for (uint32_t i = 1; by == 1 && i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         if (v->op == VAL_LOAD && (v->free >> axis & 1)) /* x[i/4, i%4] lies at i */
-            by = jot_axis_divisor(k->ix, jot_kernel_addr(k, v->buf, v->at), axis, 0);
+            by = jot_ix_divisor(k->ix, jot_kernel_addr(k, v->buf, v->at), axis);
     }
     return by;
 }
@@ -417,29 +417,4 @@ jot_line_buffers(Kernel *k, int64_t least)
     }
     jot_mem_free(k->mem, l, sizeof *l);
     return !k->mem->failed && (!made || jot_kernel_compact(k));
-}
-
-/* ---- guarded values ------------------------------------------------------------------------- */
-
-JOT_FN bool
-jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g)
-{
-    const Value *v = &k->values.v[value], *cond, *other;
-    g->cond = 0;
-    g->inside = value;
-    if (v->op == VAL_LOAD && v->ncond) {
-        g->cond = jot_ix_all(k->ix, v->ncond, k->ixs.v + v->at + v->nidx);
-        g->outside = v->c;
-        return g->cond != 0;
-    }
-    if (v->op != VAL_EW || v->ew != EW_SELECT)
-        return false;
-    cond = &k->values.v[k->args.v[v->arg]];
-    other = &k->values.v[k->args.v[v->arg + 2]];
-    if (cond->op != VAL_INDEX || other->op != VAL_CONST)
-        return false;
-    g->cond = k->ixs.v[cond->at];
-    g->inside = k->args.v[v->arg + 1];
-    g->outside = other->c;
-    return true;
 }

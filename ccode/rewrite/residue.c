@@ -16,26 +16,6 @@
 #include "ccode/rewrite/rewrite.h"
 #include "ccode/ir/respace.h"
 
-/* What the axis is divided by in the expression, with a rest: 1 if it is not. */
-JOT_FN int64_t
-jot_axis_divisor(const IxPool *p, Ix ix, int axis, int depth)
-{
-    IxTerm tmp;
-    uint32_t n;
-    int64_t c, by;
-    const IxTerm *t = jot_ix_linear(p, ix, &c, &n, &tmp);
-    for (uint32_t i = 0; i < n && depth < 8; i++) {
-        const IxRec *r = &p->recs.v[t[i].atom];
-        bool inside = false;
-        if (!(r->axes >> axis & 1) || (r->op != IX_DIV && r->op != IX_MOD) ||
-            !jot_ix_is_const(p, r->b, &by) || by < 2)
-            continue;
-        if (jot_ix_coef(p, r->a, axis, &inside) % by != 0 && !inside)
-            return by;
-    }
-    return 1;
-}
-
 static int64_t
 class_of_value(const Kernel *k, uint32_t value, int axis)
 {
@@ -45,7 +25,7 @@ class_of_value(const Kernel *k, uint32_t value, int axis)
     for (jot_operands_open(&w, k, value); by == 1 && (n = jot_operands_next(&w)) != 0;) {
         const Value *v = &k->values.v[n];
         for (int d = 0; v->op == VAL_LOAD && by == 1 && d < v->nidx; d++)
-            by = jot_axis_divisor(k->ix, k->ixs.v[v->at + (uint32_t)d], axis, 0);
+            by = jot_ix_divisor(k->ix, k->ixs.v[v->at + (uint32_t)d], axis);
     }
     return by;
 }

@@ -32,10 +32,8 @@ JOT_FN bool jot_kernel_moments(Kernel *k, const Target *target);
  * that sums of products over them become contractions (ccode/rewrite/residue.c). False: out of
  * memory. */
 JOT_FN bool jot_kernel_residues(Kernel *k);
-/* What an index divides the axis by, with a rest: 1 if it does not (depth: 0); and the axis as by *
- * axis + rest, where rest is a new one, the last, of its name and a suffix
+/* The axis as by * axis + rest, where rest is a new one, the last, of its name and a suffix
  * (ccode/rewrite/residue.c). False: out of memory. */
-JOT_FN int64_t jot_axis_divisor(const IxPool *p, Ix ix, int axis, int depth);
 JOT_FN bool jot_axis_divide(Kernel *k, int axis, int64_t by, const char *suffix);
 /* An axis became longer: loads at its new positions are guarded. False: out of memory. */
 JOT_FN bool jot_axis_guard_loads(Kernel *k, int axis);
@@ -51,10 +49,5 @@ JOT_FN bool jot_kernel_scatters(Kernel *k);
 /* Stores of what an updated input has there already become none (ccode/rewrite/partial.c). False:
  * out of memory. */
 JOT_FN bool jot_kernel_partial(Kernel *k);
-
-/* A load or select that is a constant, `outside`, except where `cond` (0: everywhere) holds; there
- * it is value `inside`. */
-typedef struct { Ix cond; uint32_t inside; jot_Scalar outside; } Guarded;
-JOT_FN bool jot_value_guarded(const Kernel *k, uint32_t value, Guarded *g);
 
 #endif

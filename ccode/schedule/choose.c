@@ -128,22 +128,23 @@ try_list(Chooser *c)
 static void
 try_tiles(Chooser *c, int inner)
 {
-    static const int64_t side[3] = { 64, 32, 16 }; /* of two alike the larger: it reads on longer */
-
-    for (int i = 0; i < c->norder; i++)
-        for (int size = 0; size < 9 && beside(c, c->order[i], inner); size++) {
-            int other = c->order[i];
-            int64_t outside = side[size / 3], inside = side[size % 3];
-            if (c->k->axes.v[other].ext < 2 * outside || c->k->axes.v[inner].ext < 2 * inside ||
-                !jot_price_neighbours(c->price, inner, other))
-                continue;
-            put_axes(c, ~c->reduced, bit(inner) | bit(other));
-            put(c, other, outside, LOOP_SERIAL);
-            put(c, inner, inside, LOOP_SERIAL);
-            put(c, other, 1, LOOP_SERIAL);
-            put(c, inner, 1, LOOP_SERIAL);
-            try_list(c);
-        }
+    for (int i = 0; i < c->norder; i++) {
+        int other = c->order[i];
+        if (!beside(c, other, inner) || !jot_price_neighbours(c->price, inner, other))
+            continue;
+        /* of two alike the larger: it reads on longer */
+        for (int64_t outside = TILE_LONG; outside >= TILE_SHORT; outside /= 2)
+            for (int64_t inside = TILE_LONG; inside >= TILE_SHORT; inside /= 2) {
+                if (c->k->axes.v[other].ext < 2 * outside || c->k->axes.v[inner].ext < 2 * inside)
+                    continue;
+                put_axes(c, ~c->reduced, bit(inner) | bit(other));
+                put(c, other, outside, LOOP_SERIAL);
+                put(c, inner, inside, LOOP_SERIAL);
+                put(c, other, 1, LOOP_SERIAL);
+                put(c, inner, 1, LOOP_SERIAL);
+                try_list(c);
+            }
+    }
 }
 
 /* A block of rows around all else where the axis beside them is short, so that tiles have no room:
@@ -152,7 +153,7 @@ static void
 try_short(Chooser *c, int inner)
 {
     for (int i = 0; i < c->norder; i++)
-        for (int64_t step = 16; step <= 64; step *= 2)
+        for (int64_t step = TILE_SHORT; step <= TILE_LONG; step *= 2)
             for (int transposed = 0; transposed < 2
                  && beside(c, c->order[i], inner); transposed++) {
                 int other = c->order[i];

@@ -19,7 +19,6 @@
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/class.h"
 #include "ccode/rewrite/line_buffer.h"
-#include "ccode/rewrite/rewrite.h"
 
 typedef struct {
     Sched *s;

@@ -4,8 +4,8 @@
  * Read before: ccode/ir/ir.h, ccode/schedule/sched.h. After: ccode/schedule/make.c,
  * ccode/lower/lower.c. */
 #include "ccode/schedule/sched.h"
+#include "ccode/ir/access.h"
 #include "ccode/ir/operands.h"
-#include "ccode/rewrite/rewrite.h"
 
 JOT_FN void
 jot_sched_open(Sched *s, Kernel *k, int lanes)

@@ -336,14 +336,14 @@ est_ports(const Estimate *e, const Est *t)
 
 /* Sums that are not in registers are read and written at each step; those of lanes are folded. */
 static double
-est_sums(const Estimate *e, const Est *t, double *chain)
+est_sums(const Estimate *e, const Est *t, double *latency)
 {
     const Stage *st = t->st;
     uint64_t reduced = est_reduced(e, t);
     double steps = 1, all = 0;
     bool last = false, memory = false;
 
-    *chain = 0;
+    *latency = 0;
     if (!reduced)
         return 0;
     for (int i = 0; i < st->n; i++) {
@@ -358,7 +358,7 @@ est_sums(const Estimate *e, const Est *t, double *chain)
         last = (est_bit(l) & reduced) != 0;
         memory |= i >= st->nat && !last && t->steps[i] > 1;
     }
-    *chain = last ? CYCLES_SUM * steps : 0;
+    *latency = last ? CYCLES_SUM * steps : 0;
     return all + (memory ? SUMS_APART * est_times(t, ~(uint64_t)0, false) : 0);
 }
 
@@ -413,7 +413,7 @@ est_matrix(const Est *t)
 static double
 est_cycles(const Estimate *e, const Est *t, double work)
 {
-    double chain, sums = est_sums(e, t, &chain), ports = est_ports(e, t) / 2;
+    double latency, sums = est_sums(e, t, &latency), ports = est_ports(e, t) / 2;
     double most, least, matrix = est_matrix(t);
 
     if (matrix > 0)
@@ -421,7 +421,7 @@ est_cycles(const Estimate *e, const Est *t, double work)
     work += est_converted(e, t);
     most = work / 2 > ports ? work / 2 : ports;
     least = work / 2 + ports - most;
-    return (most > chain ? most : chain) + SHARE_HIDDEN * least + sums + est_begins(t);
+    return (most > latency ? most : latency) + SHARE_HIDDEN * least + sums + est_begins(t);
 }
 
 /* ---- lines ---------------------------------------------------------------------------------- */

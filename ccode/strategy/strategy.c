@@ -223,7 +223,7 @@ typedef struct {
 } Strategy;
 
 static const Strategy strategies[] = {
-    { "the plan's own", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own, NULL },
+    { "Winograd", FACT_OWN, PASS_LAID_OUT, 0, 0, strategy_own, NULL },
     { "running reductions", FACT_PLAIN, PASS_LAID_OUT, 0, 0, make_running, NULL },
     { "epilogue reductions", CPU_PRODUCT | BEST, PASS_PRODUCTS, CHOICE_PRODUCT, STRATEGY_SURE,
       make_epilogue, NULL },
@@ -290,16 +290,16 @@ ask_open(Ask *a, Sched *s, Kernel *k, const Wanted *want, Text *why)
         a->target.fma = false;
     }
     if (want->quick || !want->dialect->vectors)
-        a->target.tiles = 0;
+        a->target.matrix = 0;
     a->facts = ask_facts(a);
 }
 
 /* What is missing that the row needs. */
 static const char *
-ask_lacks(unsigned lacks)
+ask_lacks(const Ask *a, unsigned lacks)
 {
     static const char *const text[] = {
-        "the plan has none", "schedules are drawn", "schedules are not drawn", "it is for a device",
+        "no product", "schedules are drawn", "schedules are not drawn", "it is for a device",
         "it is not for a device", "the quick tier", "no vectors", "lanes are given",
         "too few points", "sums are to be exact"
     };
@@ -307,7 +307,7 @@ ask_lacks(unsigned lacks)
 
     while (!(lacks >> i & 1))
         i++;
-    return text[i];
+    return i == 0 && a->want->no_own ? a->want->no_own : text[i];
 }
 
 static bool
@@ -323,7 +323,7 @@ static const char *
 asked_row(Ask *a, const Strategy *row, unsigned *done)
 {
     if (row->needs & ~a->facts)
-        return ask_lacks(row->needs & ~a->facts);
+        return ask_lacks(a, row->needs & ~a->facts);
     if (!ask_dice(a, row))
         return "a choice against it";
     if (row->after > PASS_LAID_OUT && !(*done >> row->after & 1)

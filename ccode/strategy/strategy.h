@@ -20,7 +20,8 @@ typedef struct {
     const jot_Config *config;
     const Target *target;
     const Dialect *dialect; /* of the best tier */
-    const SchedOwn *own;    /* NULL: there is none */
+    const SchedOwn *own;    /* NULL: there is none, as no_own says, which may be NULL, too */
+    const char *no_own;
     const Products *products; /* of the kernel, where they were found already; or NULL */
     bool quick;             /* the quick tier, whose one text is to serve all extents ... */
     bool first;             /* ... but for a program's first plan, before any extent has changed */

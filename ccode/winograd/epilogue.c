@@ -32,9 +32,10 @@ jot_winograd_band(const Kernel *k, const Target *target, Winograd *w, const Epil
     for (int64_t rows = 1; rows <= w->tiles[0]; rows++) {
         int64_t tiles = rows * w->tiles[1];
         int64_t apart = tiles > w->block ? tiles - w->block : w->block - tiles;
+        double times = (double)tiles / (double)w->block;
 
-        if (w->tiles[0] % rows || (!even && rows < w->tiles[0]) || 2 * tiles > 3 * w->block
-            || 3 * tiles < 2 * w->block)
+        if (w->tiles[0] % rows || (!even && rows < w->tiles[0]) || times > WINOGRAD_BAND
+            || times < 1 / WINOGRAD_BAND)
             continue;
         if (!best || apart < off) {
             best = rows;

@@ -171,13 +171,30 @@ wino_alone(const Kernel *k, const Winograd *w, const bool *used)
     return true;
 }
 
-static bool
-wino_gains(const Kernel *k, const Winograd *w)
+/* Why tiles would not be cheaper; NULL: they are. */
+static const char *
+wino_loses(const Kernel *k, const Winograd *w)
 {
     const Value *image = &k->values.v[w->image];
-    return w->channels >= WINOGRAD_CHANNELS && w->outs >= WINOGRAD_CHANNELS && w->tiles[0] > 1 &&
-           w->tiles[1] > 1 && k->axes.n + 4 <= KERNEL_AXES &&
-           jot_kernel_fastest(k, image->buf, image->at, w->channel);
+    return w->channels < WINOGRAD_CHANNELS || w->outs < WINOGRAD_CHANNELS ? "too few channels"
+         : w->tiles[0] < 2 || w->tiles[1] < 2 ? "too few rows or columns"
+         : k->axes.n + 4 > KERNEL_AXES ? "too many axes"
+         : !jot_kernel_fastest(k, image->buf, image->at, w->channel)
+             ? "channels of the image are not last" : NULL;
+}
+
+/* NULL: it is such a convolution. */
+static const char *
+wino_refuses(const Kernel *k, const Contract *c, const bool *used, Winograd *w)
+{
+    const Value *sum = &k->values.v[c->reduce];
+    if (sum->dtype != JOT_F32 || sum->scaled)
+        return "its sum is not one of floats";
+    if (!wino_match(k, w, c->a, c->b) && !wino_match(k, w, c->b, c->a))
+        return "no convolution of 3 x 3 taps and steps of 1";
+    if (!wino_alone(k, w, used))
+        return "the kernel reads what tiles do not have";
+    return wino_loses(k, w);
 }
 
 /* Bytes of one number for each element of a tile. */
@@ -204,7 +221,8 @@ wino_in_phases(const Winograd *w, const Target *t, int64_t blocks)
 static int64_t
 wino_rows_most(int lanes, const Target *t)
 {
-    return lanes == 1 ? 2 : t->vectors >= REGISTERS_MANY ? BLOCK_ROWS_MANY : BLOCK_ROWS_FEW;
+    return lanes == 1                       ? WINOGRAD_ROWS
+         : t->vectors >= REGISTERS_MANY ? BLOCK_ROWS_MANY : BLOCK_ROWS_FEW;
 }
 
 /* Parts of a block as equal as can be. */
@@ -248,18 +266,15 @@ JOT_FN bool
 jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *target, bool fast,
                   Winograd *w)
 {
-    bool *used = jot_kernel_used_new(k), found = false;
-    const Value *v = &k->values.v[c->reduce];
+    bool *used = jot_kernel_used_new(k);
     memset(w, 0, sizeof *w);
     w->side = fast ? 4 : 2;
     w->sum = c->reduce;
-    if (!used)
-        return false;
-    found = v->dtype == JOT_F32 && !v->scaled &&
-            (wino_match(k, w, c->a, c->b) || wino_match(k, w, c->b, c->a)) &&
-            wino_alone(k, w, used) && wino_gains(k, w);
-    if (found)
+    w->no = used ? wino_refuses(k, c, used, w) : "out of memory";
+    if (!w->no)
         wino_blocks(k, lanes, target, w);
-    jot_mem_free(k->mem, used, k->values.n * sizeof *used);
-    return found && !k->mem->failed;
+    if (used)
+        jot_mem_free(k->mem, used, k->values.n * sizeof *used);
+    w->no = k->mem->failed ? "out of memory" : w->no;
+    return !w->no;
 }

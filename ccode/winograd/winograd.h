@@ -48,6 +48,7 @@ typedef struct {
     int ahead;                  /* steps of the product that U is asked for before */
     int64_t band;               /* a block is so many rows of tiles of one image; 0: any tiles */
     const struct Epilogue *epilogue;  /* sums that come along; NULL: none */
+    const char *no;             /* why it is none */
 } Winograd;
 
 /* Is the contraction such a convolution, in f32, alone in its kernel, with channels last in the

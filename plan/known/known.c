@@ -96,7 +96,7 @@ known_put_place(Make *m, uint32_t *w, uint32_t group, uint32_t pos)
     const PlanCopied *copy = jot_plan_copy_of(m, group, pos);
     const Layout *l = copy ? copy->layout : m->layout[pos];
 
-    *w++ = (uint32_t)(l != NULL) | (uint32_t)(copy && copy->tiles) << 1;
+    *w++ = (uint32_t)(l != NULL) | (uint32_t)(copy && copy->winograd) << 1;
     return l ? known_put_layout(w, l) : w;
 }
 

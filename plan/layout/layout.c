@@ -383,7 +383,7 @@ layout_dump(const LayoutChoice *c)
         jot_text_f(&t, "  group %u reads %%%u ", m->reads.v[i].group, m->s->list.v[copy->pos]);
         jot_shape_text(&t, copy->layout->rank, copy->layout->ext);
         jot_text_f(&t, " as a %s%s ", copy->kept ? "kept " : "",
-                   copy->tiles ? "U of tiles" : "copy");
+                   copy->winograd ? "U of tiles" : "copy");
         jot_layout_print(copy->layout, &t);
         jot_text_f(&t, "\n");
     }
@@ -418,7 +418,6 @@ choice_open(LayoutChoice *c)
 static bool
 choice_make(LayoutChoice *c)
 {
-    const jot_Config *config = &c->m->ctx->config;
     uint32_t i;
     bool ok = true;
 
@@ -429,9 +428,7 @@ choice_make(LayoutChoice *c)
         ok = c->var[i].fixed || choice_result(c, i);
     if (!ok || !jot_layouts_copies(c) || !jot_layouts_concat(c))
         return jot_fail_memory(c->m->ctx, "plan");
-    /* tiles change what is summed, and take the place of the schedule */
-    return jot_str_eq(config->precision, "exact") || !jot_str_eq(config->schedule, "default")
-        || c->m->ctx->plans->no_copies || jot_plan_winograd(c->m);
+    return jot_plan_winograd(c->m);
 }
 
 /* Sums of integers that are summed up again (ccode/contract/scaled.c), by what they are of. */

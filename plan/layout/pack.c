@@ -106,6 +106,7 @@ static bool
 pack_var(Make *m, PlanCopied *copy, const Node *node)
 {
     Text key = {&m->ctx->mem, NULL, 0, 0};
+    const Winograd *w = copy->winograd;
     PlanVar *v = jot_plan_var_new(m, copy->kept ? VAR_COPY : VAR_TEMP, copy->pos,
                                   copy->layout->nelem, (jot_DType)node->dtype);
 
@@ -114,10 +115,9 @@ pack_var(Make *m, PlanCopied *copy, const Node *node)
     copy->var = m->plan->vars.n;
     if (!copy->kept)
         return true;
-    if (copy->tiles)
-        jot_text_f(&key, "tiles %d %d %d %d flip %d %d ", copy->tiles->taps_dim[0],
-                   copy->tiles->taps_dim[1], copy->tiles->taps_dim[2], copy->tiles->taps_dim[3],
-                   copy->tiles->flip[0], copy->tiles->flip[1]);
+    if (w)
+        jot_text_f(&key, "tiles %d %d %d %d flip %d %d ", w->taps_dim[0], w->taps_dim[1],
+                   w->taps_dim[2], w->taps_dim[3], w->flip[0], w->flip[1]);
     jot_layout_print(copy->layout, &key);
     v->key = jot_mem_new(&m->ctx->mem, key.n, 1);
     if (v->key && key.n) /* row-major: no text */
@@ -158,7 +158,7 @@ JOT_FN bool
 jot_plan_pack(Make *m, PlanCopied *copy)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
-    SchedOwn tiles = {jot_winograd_taps_sched, copy->tiles};
+    SchedOwn tiles = {jot_winograd_taps_sched, copy->winograd};
     const PlanKnown *known;
     uint32_t var[2];
     Kernel k;
@@ -173,21 +173,21 @@ jot_plan_pack(Make *m, PlanCopied *copy)
     if (!jot_plan_var(m, copy->pos, &var[0]) || !pack_var(m, copy, node))
         return false;
     var[1] = copy->var - 1;
-    if (!copy->tiles && !pack_border(m, var[1], copy->layout, copy->kept ? copy->var : 0))
+    if (!copy->winograd && !pack_border(m, var[1], copy->layout, copy->kept ? copy->var : 0))
         return false;
     keep = jot_plan_known_fits(m)
         && jot_plan_group_key_pack(m, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout,
-                                   copy->tiles);
+                                   copy->winograd);
     known = keep ? jot_plan_known(m) : NULL;
     if (known)
         return jot_plan_own_known(m, known, copy->kept ? copy->var : 0, var, 2);
     if (m->ctx->mem.failed)
         return pack_fail(m);
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
-      && (copy->tiles ? jot_winograd_taps(copy->tiles, m->layout[copy->pos], &k)
+      && (copy->winograd ? jot_winograd_taps(copy->winograd, m->layout[copy->pos], &k)
                       : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
-    ok = ok ? jot_plan_own_step(m, &k, copy->tiles ? "tiles of taps" : "pack",
-                                copy->tiles ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2,
+    ok = ok ? jot_plan_own_step(m, &k, copy->winograd ? "tiles of taps" : "pack",
+                                copy->winograd ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2,
                                 keep)
             : pack_fail(m);
     jot_kernel_close(&k);

@@ -159,7 +159,7 @@ price_class(const LayoutChoice *c, const UseGroup *g, int class)
             price[a] += u->count * (double)size * use_waste(moved[a], size);
     }
     for (a = 0; a < g->naxes; a++) {
-        double p = price[a] * (1 + 4 / (double)c->uses.exts.v[g->ext + a]);
+        double p = price[a] * (1 + LAYOUT_BEGIN / (double)c->uses.exts.v[g->ext + a]);
 
         if ((g->nclasses == 1 || axes >> a & 1) && (best < 0 || p < best))
             best = p;

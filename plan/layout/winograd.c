@@ -20,9 +20,9 @@ tiles_find(const Make *m, uint32_t pos, const Winograd *w, const Layout *layout)
     for (i = 0; i < m->copies.n; i++) {
         const PlanCopied *copy = &m->copies.v[i];
 
-        if (copy->pos == pos && copy->tiles && jot_layout_eq(copy->layout, layout)
-            && !memcmp(copy->tiles->taps_dim, w->taps_dim, sizeof w->taps_dim)
-            && copy->tiles->flip[0] == w->flip[0] && copy->tiles->flip[1] == w->flip[1])
+        if (copy->pos == pos && copy->winograd && jot_layout_eq(copy->layout, layout)
+            && !memcmp(copy->winograd->taps_dim, w->taps_dim, sizeof w->taps_dim)
+            && copy->winograd->flip[0] == w->flip[0] && copy->winograd->flip[1] == w->flip[1])
             break;
     }
     return i;
@@ -126,38 +126,47 @@ tiles_results(Make *m, uint32_t group, Kernel *k, const BuildArgs *args, const W
     return ok;
 }
 
-/* The text of the group's kernel, in both tiers, begins with built->tiles. */
+/* NULL: the kernel, which is laid out, is such a convolution. */
+static const char *
+tiles_refused(const Make *m, Kernel *k, const Products *p, Winograd *w)
+{
+    if ((p->form != PRODUCTS_ONE && p->form != PRODUCTS_EPILOGUE) || !jot_products_hold(p, k))
+        return "not one product alone";
+    if (p->form == PRODUCTS_EPILOGUE) {
+        Epilogue sums = p->sums;
+
+        jot_epilogue_take(k, &sums);
+        jot_epilogue_detach(k, &sums, true);
+    }
+    return jot_winograd_find(k, &p->of, jot_plan_lanes(m, JOT_F32), &m->ctx->target,
+                             jot_plan_fast(m), w) ? NULL : w->no;
+}
+
+/* The text of the group's kernel, in both tiers, begins with built->winograd. */
 static bool
 tiles_group(Make *m, uint32_t group)
 {
     PlanBuilt *built;
-    const Products *p;
     Winograd w, *tiles;
     Kernel k;
     uint32_t pos, copy;
-    bool ok = true, found, keep = jot_plan_group_key(m, group, KEY_NO_TILES);
+    bool ok = true, keep = jot_plan_group_key(m, group, KEY_NO_WINOGRAD);
+    bool known = keep && jot_plan_known(m);
 
-    if (keep && jot_plan_known(m))
+    if (known && !jot_plan_dumps(m->ctx, 'r')) /* else the reason is asked for */
         return true;
     built = jot_plan_built(m, group, &k);
     if (!built)
         return jot_fail_memory(m->ctx, "plan");
-    p = jot_plan_products(built, NULL);
     jot_plan_kernel_layouts(m, group, &k, &built->args);
-    found = (p->form == PRODUCTS_ONE || p->form == PRODUCTS_EPILOGUE) && jot_products_hold(p, &k);
-    if (found && p->form == PRODUCTS_EPILOGUE) {
-        Epilogue sums = p->sums;
-
-        jot_epilogue_take(&k, &sums);
-        jot_epilogue_detach(&k, &sums, true);
-    }
-    found = found && jot_winograd_find(&k, &p->of, jot_plan_lanes(m, JOT_F32), &m->ctx->target,
-                                       jot_plan_fast(m), &w);
-    if (!found && keep && !m->ctx->mem.failed)
+    built->no_winograd = tiles_refused(m, &k, jot_plan_products(built, NULL), &w);
+    if (built->no_winograd && keep && !known && !m->ctx->mem.failed)
         (void)jot_plan_know(m, sizeof(PlanKnown));
-    if (found && tiles_results(m, group, &k, &built->args, &w)) {
+    if (!built->no_winograd && !tiles_results(m, group, &k, &built->args, &w))
+        built->no_winograd = "results would not be channels last, and few would be copied";
+    if (!built->no_winograd) {
         pos = jot_node(m->ctx, built->args.bufs.v[k.values.v[w.taps].buf - 1])->at;
-        built->tiles = tiles = jot_arena_array(&m->arena, Winograd, 1);
+        built->winograd = tiles = jot_arena_array(&m->arena, Winograd, 1);
         if (tiles)
             *tiles = w;
         ok = (tiles && tiles_copy(m, pos, &w, &copy) && tiles_read(m, group, pos, copy))
@@ -170,10 +179,16 @@ tiles_group(Make *m, uint32_t group)
 JOT_FN bool
 jot_plan_winograd(Make *m)
 {
+    const jot_Config *config = &m->ctx->config;
     uint32_t g;
     bool ok = true;
 
-    for (g = 1; ok && g <= m->fusion->ngroups; g++)
+    /* tiles change what is summed, and take the place of the schedule */
+    m->no_winograd = jot_str_eq(config->precision, "exact")       ? "sums are to be exact"
+                : !jot_str_eq(config->schedule, "default") ? "schedules are not the plan's"
+                : m->ctx->plans->no_copies                 ? "no memory for copies of weights"
+                                                           : NULL;
+    for (g = 1; ok && !m->no_winograd && g <= m->fusion->ngroups; g++)
         if (m->fusion->groups[g].contraction)
             ok = tiles_group(m, g);
     return ok;

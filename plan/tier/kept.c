@@ -85,7 +85,7 @@ kept_key(const Make *m, Text *t)
         jot_text_f(t, "%s\n", word[i] ? word[i] : "");
     jot_text_f(t, "%d %d %d %d %d %d ", c->lanes, c->no_simplify, c->check, c->deterministic,
                m->ctx->backend->quick != NULL, (int)sizeof(KeptHead));
-    jot_text_f(t, "%d %d %u %d %d %d %d %d\n", g->vector_nbytes, g->vectors, g->tiles, g->fma,
+    jot_text_f(t, "%d %d %u %d %d %d %d %d\n", g->vector_nbytes, g->vectors, g->matrix, g->fma,
                g->cores, g->measured, g->late, g->blocks);
     KEPT_PUT(t, g->dots);
     KEPT_PUT(t, g->cache_nbytes);

@@ -175,7 +175,7 @@ tune_machine(const jot_Ctx *ctx, Text *text)
     const Target *t = &ctx->target;
 
     jot_text_f(text, "%s, %d cores, %d bytes x %d%s%s, caches %lld %lld %lld", t->cpu, t->cores,
-               t->vector_nbytes, t->vectors, t->fma ? " fma" : "", t->tiles ? " tiles" : "",
+               t->vector_nbytes, t->vectors, t->fma ? " fma" : "", t->matrix ? " tiles" : "",
                (long long)t->cache_nbytes[0], (long long)t->cache_nbytes[1],
                (long long)t->cache_nbytes[2]);
 }

@@ -1,4 +1,4 @@
-/* ccode/rewrite/nan_free.c - an extreme that may forget NaN, since a sum over the same terms tells
+/* ccode/ir/nan_free.c - an extreme that may forget NaN, since a sum over the same terms tells
  * of it.
  *
  *     m = max over j of x      e = exp(x - m)      s = sum over j of e      y = e / s

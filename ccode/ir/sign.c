@@ -1,4 +1,4 @@
-/* ccode/rewrite/sign.c - on which side of 0 values lie, for functions that have a shorter text
+/* ccode/ir/sign.c - on which side of 0 values lie, for functions that have a shorter text
  * there.
  *
  *     exp(x - max of x)     exp(-abs(x))     exp(-(d * d))         never above 0
