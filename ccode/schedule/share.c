@@ -13,7 +13,8 @@
  *
  * Values that depend on fewer axes than what reads them stand outside of the inner loops anyway,
  * unless they move along the innermost one: the factor of each channel where channels are innermost
- * is computed for all channels once, before the nest.
+ * is computed for all channels once, before the nest, whichever nests read it: a place for all of
+ * it is small beside what they walk.
  *
  * Such a value comes to be where the store that reads it last will write, %e: r j; res y[r, j], if
  * that is plain: lines of y are brought while e is computed, not when the store waits for them.
@@ -25,7 +26,7 @@
 #include "target/thresholds.h"
 
 typedef struct {
-    uint64_t passes;     /* those that need it; bit 63: in another nest, elsewhere */
+    uint64_t passes;     /* those that need it; bit 63: elsewhere; bit 62: in another nest */
     uint64_t axes;       /* ... axes of what reads it */
     bool top;            /* something reads it in fewer passes */
     bool line;           /* a line: kept for whoever reads it */
@@ -40,11 +41,12 @@ typedef struct {
 } Share;
 
 static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
+static const uint64_t share_apart = (uint64_t)1 << 62; /* ... unless it has few axes */
 
 static uint64_t
 share_pass(int level)
 {
-    return (uint64_t)1 << (level < 62 ? level : 62);
+    return (uint64_t)1 << (level < 61 ? level : 61);
 }
 
 static void
@@ -59,7 +61,7 @@ share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
 static bool
 share_several(uint64_t passes)
 {
-    return (passes & (passes - 1)) != 0 && !(passes & share_at);
+    return (passes & (passes - 1)) != 0 && !(passes & (share_at | share_apart));
 }
 
 static bool
@@ -94,7 +96,8 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
         if (!passes)
             continue;
-        if ((s->of[i].line && v->op != VAL_REDUCE && !(passes & share_at))
+        if ((s->of[i].line && v->op != VAL_REDUCE
+             && !(passes & (share_at | share_apart)))
             || (s->of[i].top && share_worth(s, i))) {
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
@@ -113,7 +116,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
         for (int j = 0; j < v->narg; j++) {
             uint32_t in = k->args.v[v->arg + (uint32_t)j];
 
-            share_read(s, in, nest[in] == nest[i] ? passes : passes | share_at, axes);
+            share_read(s, in, nest[in] == nest[i] ? passes : passes | share_apart, axes);
             if (v->op == VAL_REDUCE)
                 s->of[in].top = true;
             if (v->free & ~k->values.v[in].free)
