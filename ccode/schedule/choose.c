@@ -334,7 +334,8 @@ choose(Chooser *c)
     for (int i = c->norder; i-- > 0 && ok;) {
         int inner = c->order[i];
         bool row = c->k->axes.v[inner].kind == AXIS_PLAIN && !(c->around >> inner & 1);
-        if (c->k->axes.v[inner].ext > 1 && row && (ok = jot_price_inner(c->price, inner))
+        if (c->k->axes.v[inner].ext > 1 && row
+            && (ok = jot_price_inner(c->price, c->order[0], inner))
             && jot_price_adjacent(c->price, inner)) {
             try_inner(c, inner);
             any = true;
@@ -343,10 +344,10 @@ choose(Chooser *c)
     for (int i = c->norder; i-- > 0 && !any && ok;)
         if (!(c->around >> c->order[i] & 1) && c->k->axes.v[c->order[i]].kind == AXIS_PLAIN &&
             (c->k->axes.v[c->order[i]].ext > 1 || i == 0)
-            && (ok = jot_price_inner(c->price, c->order[i])))
+            && (ok = jot_price_inner(c->price, c->order[0], c->order[i])))
             try_inner(c, c->order[i]);
     if (!c->choice.n && ok) { /* no axis that is not around has steps */
-        ok = jot_price_inner(c->price, c->norder ? c->order[c->norder - 1] : 0);
+        ok = jot_price_inner(c->price, c->order[0], c->norder ? c->order[c->norder - 1] : 0);
         put_axes(c, ~(uint64_t)0, 0);
         try_list(c);
     }

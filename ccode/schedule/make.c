@@ -387,15 +387,21 @@ make_stages_of(Maker *m, const bool *used, int top, int nest)
                 make_level(m, used, level, nest, class);
 }
 
+/* Of innermost loops; of those that are not the outermost. */
 static uint64_t
-inner_axes(const Maker *m)
+inner_axes(const Maker *m, uint64_t *inside)
 {
     uint64_t axes = 0;
+    *inside = 0;
     for (int class = 0; class < (m->lists ? m->lists->classes.n : 1); class++) {
         int n;
         const SLoop *list = list_of(m, class, &n);
         if (n)
             axes |= (uint64_t)1 << list[n - 1].axis;
+        for (int i = 1; i < n; i++)
+            *inside |= (uint64_t)1 << list[i].axis;
+        if (n)
+            *inside &= ~((uint64_t)1 << list[0].axis);
     }
     return axes;
 }
@@ -406,7 +412,8 @@ make_stages(Maker *m)
     const Kernel *k = m->s->k;
     bool *used = jot_kernel_used_new(k);
     int nests, top = find_levels(m, &nests);
-    if (used && jot_sched_kept(k, m->level, m->nest, inner_axes(m), m->kept)) {
+    uint64_t inside, inner = inner_axes(m, &inside);
+    if (used && jot_sched_kept(k, m->level, m->nest, inner, inside, m->kept)) {
         for (int nest = 0; nest <= nests; nest++)
             make_stages_of(m, used, top, nest);
         if (!k->mem->failed)

@@ -14,7 +14,10 @@
  * Values that depend on fewer axes than what reads them stand outside of the inner loops anyway,
  * unless they move along the innermost one: the factor of each channel where channels are innermost
  * is computed for all channels once, before the nest, whichever nests read it: a place for all of
- * it is small beside what they walk.
+ * it is small beside what they walk. Or unless they move along a loop that is not the outermost:
+ *
+ *     y = sum over j of exp(x[i, j]) * w[i, j, k]        i j k: exp one by one
+ *     %e: i j; res tmp[j]    %s: i j k                   in vectors
  *
  * Such a value comes to be where the store that reads it last will write, %e: r j; res y[r, j], if
  * that is plain: lines of y are brought while e is computed, not when the store waits for them.
@@ -38,6 +41,7 @@ typedef struct {
     ShareValue *of;      /* by value */
     uint32_t *cost;
     uint64_t inner;      /* axes of innermost loops */
+    uint64_t inside;     /* axes of loops that are not the outermost */
 } Share;
 
 static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
@@ -64,14 +68,27 @@ share_several(uint64_t passes)
     return (passes & (passes - 1)) != 0 && !(passes & (share_at | share_apart));
 }
 
+/* Would a loop of its own, which keeps a row of it, be one of vectors? */
+static bool
+share_row(const Share *s, uint64_t free)
+{
+    uint64_t inside = free & s->inside;
+
+    for (int a = 0; a < (int)s->k->axes.n; a++)
+        if ((inside >> a & 1) && s->k->axes.v[a].ext >= SHARE_ROW)
+            return jot_kernel_points(s->k, inside) <= SHARE_ROWS;
+    return false;
+}
+
 static bool
 share_worth(const Share *s, uint32_t i)
 {
     const Value *v = &s->k->values.v[i];
 
-    if (s->of[i].few && (v->free & s->inner) && v->free != s->of[i].axes
+    if (s->of[i].few && v->free != s->of[i].axes
         && v->op == VAL_EW && s->cost[i] >= AGAIN_DEAR && !(s->of[i].passes & share_at)
-        && jot_kernel_points(s->k, s->of[i].axes & ~v->free) >= SHARE_AGAIN)
+        && jot_kernel_points(s->k, s->of[i].axes & ~v->free) >= SHARE_AGAIN
+        && ((v->free & s->inner) || share_row(s, v->free)))
         return true;
     return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->of[i].passes)
         && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->of[i].axes;
@@ -127,7 +144,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
 JOT_FN bool
 jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint64_t inner,
-               uint8_t *kept)
+               uint64_t inside, uint8_t *kept)
 {
     size_t n = k->values.n;
     Share s;
@@ -137,6 +154,7 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     s.of = jot_mem_new(k->mem, n, sizeof *s.of);
     s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
     s.inner = inner;
+    s.inside = inside;
     ok = s.of && s.cost;
     if (ok) {
         jot_cost_again(s.k, s.cost);

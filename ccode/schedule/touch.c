@@ -261,7 +261,7 @@ jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classe
 }
 
 JOT_FN bool
-jot_price_inner(Price *p, int axis)
+jot_price_inner(Price *p, int outer, int axis)
 {
     const Kernel *k = p->k;
 
@@ -271,7 +271,8 @@ jot_price_inner(Price *p, int axis)
     memset(p->kept, 0, k->values.n * sizeof *p->kept);
     p->n = 0;
     p->shared = ~(uint64_t)0;
-    if (!jot_sched_kept(k, p->level, p->kept + k->values.n, (uint64_t)1 << axis, p->kept))
+    if (!jot_sched_kept(k, p->level, p->kept + k->values.n, (uint64_t)1 << axis,
+                        ~((uint64_t)1 << outer), p->kept))
         return false;
     price_uses(p);
     price_touches(p);
