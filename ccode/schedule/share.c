@@ -14,7 +14,7 @@
  * Values that depend on fewer axes than what reads them stand outside of the inner loops anyway,
  * unless they move along the innermost one: the factor of each channel where channels are innermost
  * is computed for all channels once, before the nest, whichever nests read it: a place for all of
- * it is small beside what they walk. Or unless they move along a loop that is not the outermost:
+ * it is small beside what they walk. Or unless they move along the outermost loop and another:
  *
  *     y = sum over j of exp(x[i, j]) * w[i, j, k]        i j k: exp one by one
  *     %e: i j; res tmp[j]    %s: i j k                   in vectors
@@ -41,7 +41,7 @@ typedef struct {
     ShareValue *of;      /* by value */
     uint32_t *cost;
     uint64_t inner;      /* axes of innermost loops */
-    uint64_t inside;     /* axes of loops that are not the outermost */
+    uint64_t outer;      /* axes of outermost loops */
 } Share;
 
 static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
@@ -72,10 +72,10 @@ share_several(uint64_t passes)
 static bool
 share_row(const Share *s, uint64_t free)
 {
-    uint64_t inside = free & s->inside;
+    uint64_t inside = free & ~s->outer;
 
     for (int a = 0; a < (int)s->k->axes.n; a++)
-        if ((inside >> a & 1) && s->k->axes.v[a].ext >= SHARE_ROW)
+        if ((free & s->outer) && (inside >> a & 1) && s->k->axes.v[a].ext >= SHARE_ROW)
             return jot_kernel_points(s->k, inside) <= SHARE_ROWS;
     return false;
 }
@@ -144,7 +144,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
 JOT_FN bool
 jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint64_t inner,
-               uint64_t inside, uint8_t *kept)
+               uint64_t outer, uint8_t *kept)
 {
     size_t n = k->values.n;
     Share s;
@@ -154,7 +154,7 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     s.of = jot_mem_new(k->mem, n, sizeof *s.of);
     s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
     s.inner = inner;
-    s.inside = inside;
+    s.outer = outer;
     ok = s.of && s.cost;
     if (ok) {
         jot_cost_again(s.k, s.cost);

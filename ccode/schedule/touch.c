@@ -272,7 +272,7 @@ jot_price_inner(Price *p, int outer, int axis)
     p->n = 0;
     p->shared = ~(uint64_t)0;
     if (!jot_sched_kept(k, p->level, p->kept + k->values.n, (uint64_t)1 << axis,
-                        ~((uint64_t)1 << outer), p->kept))
+                        (uint64_t)1 << outer, p->kept))
         return false;
     price_uses(p);
     price_touches(p);
