@@ -103,6 +103,54 @@ make_two_products(IrCase *c, int64_t ni, int64_t nj, int64_t nk)
     }
 }
 
+/* A cell's result and the next matrix by it: h = tanh(x), y = W h, over j k */
+static void
+make_cell(IrCase *c, int64_t nj, int64_t nk)
+{
+    int64_t ext[2];
+    uint32_t x, w, h, y, t;
+    ext[0] = nj, ext[1] = nk;
+    ir_start(c);
+    ir_axes(c, "jk", ext);
+    x = IN("x", 1, nk, 0, 0, 0);
+    w = IN("w", 2, nj, nk, 0, 0);
+    h = OUT("h", 1, nk, 0, 0, 0);
+    y = OUT("y", 1, nj, 0, 0, 0);
+    t = ir_ew(c, EW_TANH, ir_load(c, x, AX(1), 0, 0, 0), 0);
+    ir_store(c, h, AX(1), 0, 0, 0, t);
+    ir_store(c, y, AX(0), 0, 0, 0,
+             ir_sum(c, EW_ADD, BIT(1), ir_ew(c, EW_MUL, ir_load(c, w, AX(0), AX(1), 0, 0), t),
+                    "next"));
+    for (int64_t k = 0; k < nk; k++)
+        c->data[h][k] = tanh(c->data[x][k]);
+    for (int64_t j = 0; j < nj; j++)
+        for (int64_t k = 0; k < nk; k++)
+            c->data[y][j] += c->data[w][j * nk + k] * tanh(c->data[x][k]);
+}
+
+/* One query of attention behind its scores: y[b, d] = sum over k of exp(x[b, k]) * v[b, k, d] */
+static void
+make_query(IrCase *c, int64_t nb, int64_t nk, int64_t nd)
+{
+    int64_t ext[3];
+    uint32_t x, v, y, e;
+    ext[0] = nb, ext[1] = nk, ext[2] = nd;
+    ir_start(c);
+    ir_axes(c, "bkd", ext);
+    x = IN("x", 2, nb, nk, 0, 0);
+    v = IN("v", 3, nb, nk, nd, 0);
+    y = OUT("y", 2, nb, nd, 0, 0);
+    e = ir_ew(c, EW_EXP, ir_load(c, x, AX(0), AX(1), 0, 0), 0);
+    ir_store(c, y, AX(0), AX(2), 0, 0,
+             ir_sum(c, EW_ADD, BIT(1), ir_ew(c, EW_MUL, e, ir_load(c, v, AX(0), AX(1), AX(2), 0)),
+                    "values"));
+    for (int64_t b = 0; b < nb; b++)
+        for (int64_t k = 0; k < nk; k++)
+            for (int64_t d = 0; d < nd; d++)
+                c->data[y][b * nd + d] += exp(c->data[x][b * nk + k])
+                                        * c->data[v][(b * nk + k) * nd + d];
+}
+
 /* ---- which ----------------------------------------------------------------------------------- */
 
 /* Weights (o, i, taps) into panels of 32 of o, taps outside: out[o / 32][t][i][o % 32] */
@@ -176,6 +224,12 @@ test_which(void)
     EXPECT(&c, "too few for pieces", 64, GCC_NATIVE, true, "!part");
     make_two_products(&c, 84, 120, 400);
     EXPECT(&c, "each along its own rows", 64, GCC_NATIVE, true, "| k:32 k:1l", "| j:32 j:1l");
+    make_cell(&c, 390, 130);
+    EXPECT(&c, "a cell's result is computed once", 64, GCC_NATIVE, true, "| k:32 k:1l", "!| k j");
+    make_query(&c, 20, 56, 117);
+    EXPECT(&c, "a row of dear values", 64, GCC_NATIVE, true, "b:1p k:1l; res tmp", "| k d:1l");
+    make_query(&c, 20, 3, 117);
+    EXPECT(&c, "a row of few", 64, GCC_NATIVE, true, "!res tmp");
     make_transpose(&c, 1000, 1100);
     EXPECT(&c, "transposition", 64, GCC_NATIVE, true, "p j:32 i j");
     /* an axis too short for tiles: rows of a block stay while it and the one beside are walked */

@@ -108,7 +108,7 @@ expect(const Transposed *t, bool which, int lanes, const int *cc)
     if (s.k) {
         CHECK(jot_sched_verify(&s, NULL), "%s, %d lanes: not legal", t->what, lanes);
         if (!t->beside)
-            expect_counts(&c, &s, t, lanes);
+            expect_counts(&c, &s, t, s.lanes);
         for (int i = 0; i < 2; i++)
             if (cc[i] >= 0)
                 ir_check(&c, &s, i ? "c" : "gnu", cc[i], t->what);
@@ -130,6 +130,8 @@ test_which(const int *cc)
         { "a border around the result", 2, 32, 16, 0, true, true, 0 },
         { "panels, a border between them", 1, 32, 64, 32, false, true, 0 },
         { "the batch inside", 5, 16, 32, 0, true, false, 1 },
+        { "halves of vectors", 2, 72, 40, 0, true, false, 0 },
+        { "quarters", 1, 64, 36, 0, false, false, 0 },
     };
     static const Transposed no[] = {
         { "rows with a rest", 1, 70, 64, 0, false, false, 0 },

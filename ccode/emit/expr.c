@@ -26,22 +26,36 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
                 in->lanes && mode == EACH_LANE && !p->loop ? " + l" : "", half ? ")" : "");
 }
 
+/* Part of a vector. Scratch memory has a vector to spare at its end, so that it is read whole; where
+ * its rows are no whole vectors, which are stored as such (ccode/lower/memory.c), the other lanes
+ * become 0: what is there by chance may be subnormal numbers, at a hundred cycles each. */
+static void
+print_load_whole(Printer *p, const Inst *in)
+{
+    const KBuf *buf = &p->k->bufs.v[in->aux];
+    const Layout *l = buf->layout;
+    bool scratch = buf->role == BUF_SCRATCH, part = in->lanes < p->lanes && !scratch;
+    bool zero = in->lanes < p->lanes && scratch && (l->n < 1 || l->size[l->n - 1] % p->lanes);
+    bool half = jot_print_is_half(buf->dtype) && in->dtype != JOT_U16;
+    if (zero)
+        jot_text_f(p->out, "jot_part_%sx%d(", jot_print_short(in->dtype), p->lanes);
+    jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "", half ? jot_print_short(buf->dtype)
+               : "", half ? "_" : "", jot_print_short(in->dtype), p->lanes);
+    jot_print_f(p, part ? "%b + %2v, %d)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
+                in->lanes);
+    if (zero)
+        jot_text_f(p->out, ", %d)", in->lanes);
+}
+
 static void
 print_load(Printer *p, const Inst *in, LaneMode mode)
 {
     jot_print_conditions(p, in, 1, EACH_LANE);
     if (in->narg > 1)
         jot_text_f(p->out, " ? ");
-    if (mode == WHOLE && in->lanes) { /* scratch memory has a vector to spare at its end */
-        bool part = in->lanes < p->lanes && p->k->bufs.v[in->aux].role != BUF_SCRATCH;
-        int dtype = p->k->bufs.v[in->aux].dtype;
-        bool half = jot_print_is_half(dtype) && in->dtype != JOT_U16;
-        jot_text_f(p->out, "jot_ld%s_%s%s%sx%d(", part ? "n" : "",
-                   half ? jot_print_short(dtype) : "", half ? "_" : "",
-                   jot_print_short(in->dtype), p->lanes);
-        jot_print_f(p, part ? "%b + %2v, %d)" : "%b + %2v)", in->aux, jot_print_arg(p, in, 0),
-                    in->lanes);
-    } else
+    if (mode == WHOLE && in->lanes)
+        print_load_whole(p, in);
+    else
         print_element(p, in, mode);
     if (in->narg > 1) {
         bool all = mode == WHOLE && in->lanes;
@@ -68,11 +82,14 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
         return;
     }
     if (mode == WHOLE && jot_print_is_converted(p, in)) {
-        if (from != to)
+        if (jot_print_is_half(to))
+            jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(", jot_print_short(to),
+                       p->lanes, jot_print_short(to), p->lanes);
+        else if (from != to)
             jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_short(to), jot_print_short(from),
                        p->lanes);
         jot_print_expr(p, a, from == to ? 0 : 13, WHOLE);
-        jot_text_f(p->out, from != to ? ")" : "");
+        jot_text_f(p->out, jot_print_is_half(to) ? "))" : from != to ? ")" : "");
         return;
     }
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))

@@ -65,15 +65,19 @@ jot_print_is_unpacked(const Printer *p, const Inst *in)
 }
 
 /* A whole vector of one type as another: integers as floats, or what is as wide or twice or half as
- * wide. */
+ * wide; or floats rounded to halves. */
 JOT_FN bool
 jot_print_is_converted(Printer *p, const Inst *in)
 {
     int from, to = in->dtype;
-    if (!p->d->vectors || p->loop || in->op != C_EW || in->ew != EW_CAST || in->round != to ||
-        !in->lanes || !vector_arg(p, in, 0)->lanes || !vector_operand(p, in, 0))
+    bool half = jot_print_is_half(in->round);
+    if (!p->d->vectors || p->loop || in->op != C_EW || in->ew != EW_CAST ||
+        (in->round != to && !half) || !in->lanes || !vector_arg(p, in, 0)->lanes ||
+        !vector_operand(p, in, 0))
         return false;
     from = vector_arg(p, in, 0)->dtype;
+    if (half)
+        return from == JOT_F32;
     return (from == to && jot_print_is_lane(to)) || (from == JOT_I32 && to == JOT_F32) ||
            (from == JOT_F32 && to == JOT_F64) || (from == JOT_F64 && to == JOT_F32) ||
            (from == JOT_I32 && to == JOT_I64);

@@ -33,7 +33,7 @@ enum { CHOOSE_SHARED = CHOICE_NESTS, CHOOSE_APART, CHOOSE_ONE };
 
 typedef struct {
     const Kernel *k;
-    const Price *price;
+    Price *price;
     const Target *target;
     int order[KERNEL_AXES];     /* axes of the class, outermost first */
     int norder;
@@ -325,28 +325,34 @@ look_at_reductions(Chooser *c, const SchedClasses *classes, int class)
     c->within &= ~others;
 }
 
-static void
+/* False: memory was refused. */
+static bool
 choose(Chooser *c)
 {
-    bool any = false;
+    bool any = false, ok = true;
 
     begin(c);
-    for (int i = c->norder; i-- > 0;) {
+    for (int i = c->norder; i-- > 0 && ok;) {
         int inner = c->order[i];
         bool row = c->k->axes.v[inner].kind == AXIS_PLAIN && !(c->around >> inner & 1);
-        if (c->k->axes.v[inner].ext > 1 && row && jot_price_adjacent(c->price, inner)) {
+        if (c->k->axes.v[inner].ext > 1 && row
+            && (ok = jot_price_inner(c->price, c->order[0], inner))
+            && jot_price_adjacent(c->price, inner)) {
             try_inner(c, inner);
             any = true;
         }
     }
-    for (int i = c->norder; i-- > 0 && !any;)
+    for (int i = c->norder; i-- > 0 && !any && ok;)
         if (!(c->around >> c->order[i] & 1) && c->k->axes.v[c->order[i]].kind == AXIS_PLAIN &&
-            (c->k->axes.v[c->order[i]].ext > 1 || i == 0))
+            (c->k->axes.v[c->order[i]].ext > 1 || i == 0)
+            && (ok = jot_price_inner(c->price, c->order[0], c->order[i])))
             try_inner(c, c->order[i]);
-    if (!c->choice.n) { /* no axis that is not around has steps */
+    if (!c->choice.n && ok) { /* no axis that is not around has steps */
+        ok = jot_price_inner(c->price, c->order[0], c->norder ? c->order[c->norder - 1] : 0);
         put_axes(c, ~(uint64_t)0, 0);
         try_list(c);
     }
+    return ok;
 }
 
 /* The list of one class; classes NULL: of all stages. Its price is added to *cost. */
@@ -357,6 +363,7 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
 {
     Chooser *c = jot_mem_new(k->mem, 1, sizeof *c);
     Price *price = c ? jot_price_open(k, target, classes, class) : NULL;
+    bool ok = price != NULL;
 
     if (price) {
         c->k = k;
@@ -371,7 +378,7 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
         look_at_reductions(c, classes, class);
         c->taps = jot_sched_taps(k, classes, class, target->vector_nbytes >= 32);
         c->choice = jot_choice_begin(target);
-        choose(c);
+        ok = choose(c);
         jot_choice_end(&c->choice);
         *cost += c->choice.price;
         to->n[class] = c->best.n;
@@ -379,7 +386,7 @@ choose_class(SchedLists *to, int class, Kernel *k, const Target *target,
         jot_price_close(price);
     }
     jot_mem_free(k->mem, c, sizeof *c);
-    return price != NULL;
+    return ok;
 }
 
 /* Seconds that classes lose when they share no loops: what one has and another reads goes through

@@ -19,6 +19,7 @@
 #include "ccode/schedule/builder.h"
 #include "ccode/schedule/class.h"
 #include "ccode/rewrite/line_buffer.h"
+#include "target/thresholds.h"
 
 typedef struct {
     Sched *s;
@@ -256,6 +257,17 @@ place_line(const Maker *m, Stage *st)
     }
 }
 
+/* A row that is kept by itself goes in lanes, in no loop of its readers. */
+static void
+row_apart(const Maker *m, Stage *st, const SLoop *last)
+{
+    SLoop *l = st->n ? &st->loop[st->n - 1] : NULL;
+    if (l && m->kept[st->what] && m->s->k->values.v[st->what].op == VAL_EW && m->s->lanes == 1
+        && l->kind == LOOP_SERIAL && l->step == 1 && l->axis != last->axis
+        && m->s->k->axes.v[l->axis].ext >= SHARE_ROW)
+        l->kind = LOOP_LANES;
+}
+
 static void
 make_add_stage(Maker *m, bool store, uint32_t what)
 {
@@ -276,6 +288,8 @@ make_add_stage(Maker *m, bool store, uint32_t what)
     st.nat = st.n;
     if (store && m->s->lanes == 1)
         sink_rests(m, &st);
+    if (!store && n)
+        row_apart(m, &st, &list[n - 1]);
     lanes_last(&st, kept);
     if (!store && is_line(m, what)) {
         taps_around(s->k, &st, kept);
@@ -386,15 +400,19 @@ make_stages_of(Maker *m, const bool *used, int top, int nest)
                 make_level(m, used, level, nest, class);
 }
 
+/* Of innermost loops; of outermost ones. */
 static uint64_t
-inner_axes(const Maker *m)
+inner_axes(const Maker *m, uint64_t *outer)
 {
     uint64_t axes = 0;
+    *outer = 0;
     for (int class = 0; class < (m->lists ? m->lists->classes.n : 1); class++) {
         int n;
         const SLoop *list = list_of(m, class, &n);
-        if (n)
+        if (n) {
             axes |= (uint64_t)1 << list[n - 1].axis;
+            *outer |= (uint64_t)1 << list[0].axis;
+        }
     }
     return axes;
 }
@@ -405,7 +423,8 @@ make_stages(Maker *m)
     const Kernel *k = m->s->k;
     bool *used = jot_kernel_used_new(k);
     int nests, top = find_levels(m, &nests);
-    if (used && jot_sched_kept(k, m->level, m->nest, inner_axes(m), m->kept)) {
+    uint64_t outer, inner = inner_axes(m, &outer);
+    if (used && jot_sched_kept(k, m->level, m->nest, inner, outer, m->kept)) {
         for (int nest = 0; nest <= nests; nest++)
             make_stages_of(m, used, top, nest);
         if (!k->mem->failed)

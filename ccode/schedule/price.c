@@ -255,7 +255,7 @@ price_work(const Price *p, const Nested *l)
         at = deepest(l, v->free);
         cycles += CYCLES_POINT * jot_cost_value(COST_LOOP, v)
                 * turns(l, at + 1, p->loops[i] & ~(l->beside & ~v->free))
-                * (at == l->n - 1 ? share : 1);
+                * (at == l->n - 1 ? share : p->read[i] ? 1 / width : 1);
     }
     for (int i = 0; i < p->n; i++) {
         const Touch *t = &p->touch[i];

@@ -9,10 +9,13 @@
 
 typedef struct Price Price;
 
-/* Of the stages of one class; classes NULL: of all. NULL: no memory. */
+/* Of the stages of one class; classes NULL: of all. NULL: no memory. To be asked after
+ * jot_price_inner. */
 JOT_FN Price *jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classes,
                              int class);
 JOT_FN void jot_price_close(Price *p);
+/* From now on of lists whose outermost and innermost axes these are. False: memory was refused. */
+JOT_FN bool jot_price_inner(Price *p, int outer, int axis);
 /* Seconds on one core of all nests whose loops are taken from this list, outermost first. */
 JOT_FN double jot_price_loops(const Price *p, const SLoop *loop, int n);
 /* Does some access have its neighbours along `other` where `axis` steps over lines? */

@@ -64,9 +64,9 @@ JOT_FN bool jot_sched_ask_stores(Sched *s, const Target *target);
 JOT_FN bool jot_sched_ask(Sched *s, const Target *target);
 /* Values computed once and kept for later passes of their nest: kept[value] is the pass, 0: none.
  * level: the reductions below each value and itself; nest: those over the outermost loop; inner:
- * axes of innermost loops. False: memory was refused. */
+ * axes of innermost loops; outer: of outermost ones. False: memory was refused. */
 JOT_FN bool jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest,
-                           uint64_t inner, uint8_t *kept);
+                           uint64_t inner, uint64_t outer, uint8_t *kept);
 /* The elements of the store that reads kept stage `kept` last, as its place. False: none will
  * do. */
 JOT_FN bool jot_sched_kept_place(Sched *s, uint32_t kept, Place *p);

@@ -13,7 +13,11 @@
  *
  * Values that depend on fewer axes than what reads them stand outside of the inner loops anyway,
  * unless they move along the innermost one: the factor of each channel where channels are innermost
- * is computed for all channels once, before the nest.
+ * is computed for all channels once, before the nest, whichever nests read it: a place for all of
+ * it is small beside what they walk. Or unless they move along the outermost loop and another:
+ *
+ *     y = sum over j of exp(x[i, j]) * w[i, j, k]        i j k: exp one by one
+ *     %e: i j; res tmp[j]    %s: i j k                   in vectors
  *
  * Such a value comes to be where the store that reads it last will write, %e: r j; res y[r, j], if
  * that is plain: lines of y are brought while e is computed, not when the store waits for them.
@@ -25,7 +29,7 @@
 #include "target/thresholds.h"
 
 typedef struct {
-    uint64_t passes;     /* those that need it; bit 63: in another nest, elsewhere */
+    uint64_t passes;     /* those that need it; bit 63: elsewhere; bit 62: in another nest */
     uint64_t axes;       /* ... axes of what reads it */
     bool top;            /* something reads it in fewer passes */
     bool line;           /* a line: kept for whoever reads it */
@@ -37,14 +41,16 @@ typedef struct {
     ShareValue *of;      /* by value */
     uint32_t *cost;
     uint64_t inner;      /* axes of innermost loops */
+    uint64_t outer;      /* axes of outermost loops */
 } Share;
 
 static const uint64_t share_at = (uint64_t)1 << 63; /* not to be kept */
+static const uint64_t share_apart = (uint64_t)1 << 62; /* ... unless it has few axes */
 
 static uint64_t
 share_pass(int level)
 {
-    return (uint64_t)1 << (level < 62 ? level : 62);
+    return (uint64_t)1 << (level < 61 ? level : 61);
 }
 
 static void
@@ -59,7 +65,19 @@ share_read(Share *s, uint32_t value, uint64_t passes, uint64_t axes)
 static bool
 share_several(uint64_t passes)
 {
-    return (passes & (passes - 1)) != 0 && !(passes & share_at);
+    return (passes & (passes - 1)) != 0 && !(passes & (share_at | share_apart));
+}
+
+/* Would a loop of its own, which keeps a row of it, be one of vectors? */
+static bool
+share_row(const Share *s, uint64_t free)
+{
+    uint64_t inside = free & ~s->outer;
+
+    for (int a = 0; a < (int)s->k->axes.n; a++)
+        if ((free & s->outer) && (inside >> a & 1) && s->k->axes.v[a].ext >= SHARE_ROW)
+            return jot_kernel_points(s->k, inside) <= SHARE_ROWS;
+    return false;
 }
 
 static bool
@@ -67,9 +85,10 @@ share_worth(const Share *s, uint32_t i)
 {
     const Value *v = &s->k->values.v[i];
 
-    if (s->of[i].few && (v->free & s->inner) && v->free != s->of[i].axes
+    if (s->of[i].few && v->free != s->of[i].axes
         && v->op == VAL_EW && s->cost[i] >= AGAIN_DEAR && !(s->of[i].passes & share_at)
-        && jot_kernel_points(s->k, s->of[i].axes & ~v->free) >= SHARE_AGAIN)
+        && jot_kernel_points(s->k, s->of[i].axes & ~v->free) >= SHARE_AGAIN
+        && ((v->free & s->inner) || share_row(s, v->free)))
         return true;
     return (v->op == VAL_EW || v->op == VAL_CALL) && share_several(s->of[i].passes)
         && s->cost[i] >= SHARE_LEAST && v->free && v->free == s->of[i].axes;
@@ -94,7 +113,8 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
         if (!passes)
             continue;
-        if ((s->of[i].line && v->op != VAL_REDUCE && !(passes & share_at))
+        if ((s->of[i].line && v->op != VAL_REDUCE
+             && !(passes & (share_at | share_apart)))
             || (s->of[i].top && share_worth(s, i))) {
             for (kept[i] = 1; !(passes >> kept[i] & 1);)
                 kept[i]++;
@@ -113,7 +133,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
         for (int j = 0; j < v->narg; j++) {
             uint32_t in = k->args.v[v->arg + (uint32_t)j];
 
-            share_read(s, in, nest[in] == nest[i] ? passes : passes | share_at, axes);
+            share_read(s, in, nest[in] == nest[i] ? passes : passes | share_apart, axes);
             if (v->op == VAL_REDUCE)
                 s->of[in].top = true;
             if (v->free & ~k->values.v[in].free)
@@ -124,7 +144,7 @@ share_values(Share *s, const uint8_t *level, const uint8_t *nest, uint8_t *kept)
 
 JOT_FN bool
 jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint64_t inner,
-               uint8_t *kept)
+               uint64_t outer, uint8_t *kept)
 {
     size_t n = k->values.n;
     Share s;
@@ -134,6 +154,7 @@ jot_sched_kept(const Kernel *k, const uint8_t *level, const uint8_t *nest, uint6
     s.of = jot_mem_new(k->mem, n, sizeof *s.of);
     s.cost = jot_mem_new(k->mem, n, sizeof *s.cost);
     s.inner = inner;
+    s.outer = outer;
     ok = s.of && s.cost;
     if (ok) {
         jot_cost_again(s.k, s.cost);

@@ -8,10 +8,13 @@
  *                                                                         are not in registers
  *
  * Two values that use an operand in one pass share its access: loops and passes go down from the
- * stores and sums to their operands. What depends on a list of loops is not here.
+ * stores and sums to their operands. A value of few axes that is kept (ccode/schedule/share.c) is
+ * computed in loops of its own, and read; whether it is goes by the innermost axis. What else
+ * depends on a list of loops is not here.
  *
  * Read before: ccode/schedule/touch.h. After: ccode/schedule/price.c. */
 #include "ccode/ir/access.h"
+#include "ccode/schedule/sched.h"
 #include "ccode/schedule/touch.h"
 #include "target/thresholds.h"
 
@@ -137,13 +140,14 @@ add_line(Price *p, const Value *v, uint64_t loops, int times)
         close_touch(p, t);
 }
 
-/* Sums in memory: a row-major array of what the reduction keeps, read and written. */
+/* A row-major array of what the value keeps: sums in memory, read and written, or a value that is
+ * computed once and read in these loops. */
 static void
-add_sums(Price *p, uint32_t value)
+add_array(Price *p, uint32_t value, uint64_t loops, int times)
 {
     const Kernel *k = p->k;
     const Value *v = &k->values.v[value];
-    Touch *t = open_touch(p, v->dtype, v->free | v->axes, 2);
+    Touch *t = open_touch(p, v->dtype, loops, times);
     double stride = t ? t->nbytes : 0;
 
     for (int a = (int)k->axes.n; t && a-- > 0;) {
@@ -153,7 +157,7 @@ add_sums(Price *p, uint32_t value)
         stride *= (double)k->axes.v[a].ext;
     }
     if (t) {
-        t->sum = value;
+        t->sum = v->op == VAL_REDUCE ? value : 0;
         close_touch(p, t);
     }
 }
@@ -190,6 +194,11 @@ price_uses(Price *p)
             p->loops[i] = 0;
             continue;
         }
+        if (p->kept[i] && p->loops[i] & ~(v->free | used)) {
+            p->read[i] = p->loops[i] & ~used;
+            loops = p->loops[i] = v->free;
+            nests = p->nests[i] = 2u << p->level[i] * 2 % 32;
+        }
         p->loops[i] |= used;
         if (sum)
             p->shared &= v->free;
@@ -219,7 +228,10 @@ price_touches(Price *p)
             add_touch(p, k->stores.v[i].buf, k->stores.v[i].at, k->stores.v[i].free, 1, true);
     for (uint32_t i = 1; i < k->values.n; i++)
         if (p->loops[i] && k->values.v[i].op == VAL_REDUCE && k->values.v[i].free)
-            add_sums(p, i);
+            add_array(p, i, k->values.v[i].free | k->values.v[i].axes, 2);
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (p->read[i] & ~k->values.v[i].free)
+            add_array(p, i, p->read[i], 1);
 }
 
 JOT_FN Price *
@@ -233,20 +245,38 @@ jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classe
     p->target = target;
     p->classes = classes;
     p->class = class;
-    p->shared = ~(uint64_t)0;
     for (uint32_t i = 1; i < k->values.n; i++)
         p->reduced |= k->values.v[i].op == VAL_REDUCE ? k->values.v[i].axes : 0;
     p->loops = jot_mem_new(k->mem, k->values.n, sizeof *p->loops);
+    p->read = jot_mem_new(k->mem, k->values.n, sizeof *p->read);
     p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
+    p->kept = jot_mem_new(k->mem, 2 * k->values.n, sizeof *p->kept);
     p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
-    if (p->loops && p->level && p->nests) {
+    if (p->loops && p->read && p->level && p->kept && p->nests) {
         jot_kernel_levels(k, p->level);
-        price_uses(p);
-        price_touches(p);
         return p;
     }
     jot_price_close(p);
     return NULL;
+}
+
+JOT_FN bool
+jot_price_inner(Price *p, int outer, int axis)
+{
+    const Kernel *k = p->k;
+
+    memset(p->loops, 0, k->values.n * sizeof *p->loops);
+    memset(p->read, 0, k->values.n * sizeof *p->read);
+    memset(p->nests, 0, k->values.n * sizeof *p->nests);
+    memset(p->kept, 0, k->values.n * sizeof *p->kept);
+    p->n = 0;
+    p->shared = ~(uint64_t)0;
+    if (!jot_sched_kept(k, p->level, p->kept + k->values.n, (uint64_t)1 << axis,
+                        (uint64_t)1 << outer, p->kept))
+        return false;
+    price_uses(p);
+    price_touches(p);
+    return true;
 }
 
 JOT_FN void
@@ -255,7 +285,9 @@ jot_price_close(Price *p)
     Mem *mem = p->k->mem;
 
     jot_mem_free(mem, p->loops, p->k->values.n * sizeof *p->loops);
+    jot_mem_free(mem, p->read, p->k->values.n * sizeof *p->read);
     jot_mem_free(mem, p->level, p->k->values.n * sizeof *p->level);
+    jot_mem_free(mem, p->kept, 2 * p->k->values.n * sizeof *p->kept);
     jot_mem_free(mem, p->nests, p->k->values.n * sizeof *p->nests);
     jot_mem_free(mem, p, sizeof *p);
 }

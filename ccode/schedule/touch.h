@@ -35,7 +35,9 @@ struct Price {
     const SchedClasses *classes; /* NULL: all stages count */
     int class;
     uint64_t *loops;            /* per value: axes of the loops around its uses; bit 63: used */
+    uint64_t *read;             /* ... of a value that is kept: of those that read it */
     uint8_t *level;             /* per value: reductions below it */
+    uint8_t *kept;              /* per value: kept for what has more axes; behind them zeros */
     uint32_t *nests;            /* per value: the passes that compute it: sums of a level, stores */
     Touch touch[PRICE_TOUCHES];
     int n;

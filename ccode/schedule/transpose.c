@@ -3,7 +3,8 @@
  *
  *     y[b, a] = x[a, b]     !0: a:32p b:512p b:16 a:16 b:1u a:1v
  *
- *     16 x 16 elements a block: each line is read once and written once
+ *     16 x 16 elements a block: each line is read once and written once; where the axes are no
+ *     multiples of that, 8 x 8 or 4 x 4
  *
  * A tile of loops (ccode/schedule/choose.c) does the same element by element, and its stores are to
  * a line each, which lies in the other core's cache or on a page that is not at hand: by itself it
@@ -114,6 +115,15 @@ transpose_find(Transpose *t)
     return false;
 }
 
+static bool
+transpose_widest(Transpose *t, int lanes)
+{
+    for (t->lanes = lanes; t->lanes >= TRANSPOSE_LANES; t->lanes /= 2)
+        if (transpose_find(t))
+            return true;
+    return false;
+}
+
 /* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many. */
 static int64_t
 transpose_tile(const Transpose *t, int axis, int64_t most)
@@ -151,12 +161,11 @@ jot_transpose_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     (void)target;
     if (ok) {
         t->k = k;
-        t->lanes = lanes;
         jot_kernel_used(k, t->used);
         ok = transpose_values(t)
-                 ? transpose_find(t) || jot_sched_no(s,
-                                                     "nothing lies along another axis than it is "
-                                                   "written, in whole blocks")
+                 ? transpose_widest(t, lanes)
+                       || jot_sched_no(s, "nothing lies along another axis than it is written, in "
+                                          "whole blocks")
                  : jot_sched_no(s, "more than a few operations on loads of floats");
         ok = ok && transpose_write(t, s, k);
     }
