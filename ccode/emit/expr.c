@@ -26,9 +26,9 @@ print_element(Printer *p, const Inst *in, LaneMode mode)
                 in->lanes && mode == EACH_LANE && !p->loop ? " + l" : "", half ? ")" : "");
 }
 
-/* Part of a vector. Scratch memory has a vector to spare at its end, so that it is read whole; where
- * its rows are no whole vectors, which are stored as such (ccode/lower/memory.c), the other lanes
- * become 0: what is there by chance may be subnormal numbers, at a hundred cycles each. */
+/* Part of a vector. Scratch memory has a vector to spare at its end, so that it is read whole;
+ * where its rows are no whole vectors, which are stored as such (ccode/lower/memory.c), the other
+ * lanes become 0: what is there by chance may be subnormal numbers, at a hundred cycles each. */
 static void
 print_load_whole(Printer *p, const Inst *in)
 {
