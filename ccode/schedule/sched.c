@@ -43,7 +43,13 @@ jot_axis_is(const Sched *s, int axis)
 JOT_FN bool
 jot_axis_open(const Sched *s, int axis)
 {
-    return axis < KERNEL_AXES && s->k->axes.v[axis].open;
+    if (axis < KERNEL_AXES)
+        return s->k->axes.v[axis].open;
+    for (uint32_t d = 0; d < s->defs.n; d++)
+        for (int i = 0; s->defs.v[d].axis == axis && i < s->defs.v[d].n; i++)
+            if (jot_axis_open(s, s->defs.v[d].of[i]))
+                return true;
+    return false;
 }
 
 /* Inside of loop i the stage goes along its axis in unrolled copies of one step each, as all stages

@@ -14,12 +14,21 @@ jot_open_form(const OpenSteps *open, uint32_t step)
     return open && step < open->n ? (TextForm)open->form[step] : TEXT_CLOSED;
 }
 
+/* It has the schedule of the first plan. */
+static bool
+axes_scheduled(const OpenSteps *open, uint32_t step)
+{
+    TextForm form = jot_open_form(open, step);
+
+    return form == TEXT_CLAMPED || form == TEXT_SCALAR;
+}
+
 JOT_FN bool
 jot_open_refused(const OpenSteps *open, uint32_t step)
 {
-    if (jot_open_form(open, step) != TEXT_CLAMPED)
+    if (!axes_scheduled(open, step))
         return false;
-    open->form[step] = TEXT_SCALAR;
+    open->form[step]++;
     return true;
 }
 
@@ -62,7 +71,7 @@ jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k)
     for (a = 0; a < k->axes.n && a < first->naxes; a++) {
         if (open->learn == OPEN_OTHER && first->axis[a] != k->axes.v[a].ext)
             open->axes[step] |= (uint64_t)1 << a;
-        k->axes.v[a].open = jot_open_form(open, step) == TEXT_CLAMPED && open->axes[step] >> a & 1;
+        k->axes.v[a].open = axes_scheduled(open, step) && open->axes[step] >> a & 1;
     }
     return true;
 }
@@ -87,7 +96,7 @@ JOT_FN bool
 jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k, const Wanted *want,
                   Text *why)
 {
-    const OpenKernel *first = jot_open_form(open, step) == TEXT_CLAMPED ? &open->first[step] : NULL;
+    const OpenKernel *first = axes_scheduled(open, step) ? &open->first[step] : NULL;
     OpenKernel own;
     bool ok;
 

@@ -6,8 +6,9 @@
 #define JOT_OPEN_AXES_H
 #include "ccode/strategy/strategy.h"
 
-/* How the text of a step is printed: as ever; with blocks that are clamped; as scalars. */
-typedef enum { TEXT_CLOSED, TEXT_CLAMPED, TEXT_SCALAR } TextForm;
+/* How the text of a step is printed: as ever; with the schedule of the first plan, whose blocks are
+ * clamped; as scalars with that schedule; as scalars with its own. */
+typedef enum { TEXT_CLOSED, TEXT_CLAMPED, TEXT_SCALAR, TEXT_LOOPS } TextForm;
 typedef enum { OPEN_KNOWN, OPEN_FIRST, OPEN_OTHER } OpenLearn; /* what a plan adds to this: */
 
 /* Extents of a kernel before it has a schedule. */

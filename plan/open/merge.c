@@ -186,8 +186,8 @@ merge_steps(Merge *m, const uint8_t *was, bool *again)
             m->level = level;
         if (level < OPEN_LEVELS)
             continue;
-        *again |= was[i] < TEXT_SCALAR;
-        form[i] += form[i] < TEXT_SCALAR && form[i] == was[i];
+        *again |= was[i] < TEXT_LOOPS;
+        form[i] += form[i] < TEXT_LOOPS && form[i] == was[i];
         jot_text_f(&why, "the kernel \"%s\" is another for some of them",
                    merge_launch(m, m->base, i)->kernel->what);
     }
@@ -491,7 +491,8 @@ merge_plan(Merge *m)
 static void
 merge_told(const Merge *m)
 {
-    static const char *const forms[] = {"as for one size", "blocks clamped", "scalars"};
+    static const char *const forms[] = {"as for one size", "blocks clamped", "scalars",
+                                        "scalars"};
     Text t = {&m->o->ctx->mem, NULL, 0, 0};
     const Plan *plan = m->f->plan;
     uint32_t i;
