@@ -20,9 +20,10 @@ enum { MERGE_STEPS = 1024 };  /* of a plan, at most */
 typedef struct {
     uint32_t n;              /* numbers of the text */
     int *argument;           /* per number: of the merged text, or -1 */
-    OpenFit *fit;            /* per argument behind the launch's own, then per one of those */
+    bool *literal;           /* ... it is one of a float */
+    OpenLiteral *how;        /* per argument */
     uint32_t nargs;
-    OpenFit *own;
+    OpenFit *own;            /* per number that the launch has anyhow */
     OpenFit count[SCHED_PHASES];
 } MergeStep;
 
@@ -105,40 +106,64 @@ merge_own(Merge *m, MergeStep *p, uint32_t step, bool *good)
     }
 }
 
+/* How a number of the text follows; false: it does not change, or does not follow (good). */
+static bool
+merge_word(const Merge *m, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
+{
+    const OpenSpace *s = &m->o->space;
+    jot_Scalar x[OPEN_SAMPLES];
+    int i, same = 0;
+
+    memset(how, 0, sizeof *how);
+    how->dtype = JOT_I64;
+    if (!literal) {
+        merge_number(m, v, good, &how->fit);
+        return !jot_open_constant(s, &how->fit);
+    }
+    for (i = 0; i < s->samples; i++) {
+        x[i].i = good[i] ? v[i] : v[m->base];
+        same += x[i].i == v[m->base];
+    }
+    if (same == s->samples)
+        return false;
+    if (jot_open_literal(s, x, good, JOT_F32, how))
+        return true;
+    good[m->base] = false;
+    return false;
+}
+
 /* The text's numbers: v[number][sample]. */
 static bool
 merge_words(Merge *m, MergeStep *p, uint32_t step, bool *good)
 {
     const OpenSpace *s = &m->o->space;
     const PlanKernel *base = merge_launch(m, m->base, step)->kernel;
-    int64_t *v = jot_mem_new(&m->o->ctx->mem, ((size_t)p->n + 1) * (size_t)(s->samples + 1),
-                             sizeof *v);
-    int64_t *row = v ? v + (size_t)p->n * (size_t)s->samples : NULL, at[OPEN_SAMPLES];
-    OpenFit fit;
+    size_t samples = (size_t)s->samples, nv = ((size_t)p->n + 1) * (samples + 1);
+    int64_t *v = jot_mem_new(&m->o->ctx->mem, nv, sizeof *v);
+    int64_t *row = v ? v + (size_t)p->n * samples : NULL;
+    OpenLiteral how;
     uint32_t k, a;
     int i;
 
     if (!v)
         return jot_fail_memory(m->o->ctx, "compile_open");
     for (i = 0; i < s->samples; i++) {
-        good[i] = good[i]
-               && jot_open_alike(base, merge_launch(m, i, step)->kernel, row, p->n);
+        good[i] = good[i] && jot_open_alike(base, merge_launch(m, i, step)->kernel, row, p->n);
         for (k = 0; good[i] && k < p->n; k++)
-            v[(size_t)k * (size_t)s->samples + (size_t)i] = row[k];
+            v[(size_t)k * samples + (size_t)i] = row[k];
     }
+    jot_open_literals(base, p->literal);
     for (k = 0, p->nargs = 0; k < p->n && merge_level(m, good) < OPEN_LEVELS; k++) {
-        memcpy(at, v + (size_t)k * (size_t)s->samples, (size_t)s->samples * sizeof *at);
-        merge_number(m, at, good, &fit);
         p->argument[k] = -1;
-        if (jot_open_constant(s, &fit))
+        if (!merge_word(m, v + (size_t)k * samples, p->literal[k], good, &how))
             continue;
-        for (a = 0; a < p->nargs && memcmp(&p->fit[a], &fit, sizeof fit); a++)
+        for (a = 0; a < p->nargs && memcmp(&p->how[a], &how, sizeof how); a++)
             ;
         if (a == p->nargs)
-            p->fit[p->nargs++] = fit;
+            p->how[p->nargs++] = how;
         p->argument[k] = (int)a;
     }
-    jot_mem_free(&m->o->ctx->mem, v, ((size_t)p->n + 1) * (size_t)(s->samples + 1) * sizeof *v);
+    jot_mem_free(&m->o->ctx->mem, v, nv * sizeof *v);
     return true;
 }
 
@@ -155,9 +180,10 @@ merge_step(Merge *m, MergeStep *p, uint32_t step, uint8_t *level)
         good[i] = m->like[i] && jot_open_same_step(f, m->set.f[i], step);
     p->n = jot_open_count(base->kernel);
     p->argument = jot_arena_array(&m->arena, int, (size_t)p->n + 1);
-    p->fit = jot_arena_array(&m->arena, OpenFit, (size_t)p->n + 1);
+    p->literal = jot_arena_array(&m->arena, bool, (size_t)p->n + 1);
+    p->how = jot_arena_array(&m->arena, OpenLiteral, (size_t)p->n + 1);
     p->own = jot_arena_array(&m->arena, OpenFit, (size_t)base->nints + 1);
-    if (!p->argument || !p->fit || !p->own)
+    if (!p->argument || !p->literal || !p->how || !p->own)
         return jot_fail_memory(m->o->ctx, "compile_open");
     merge_own(m, p, step, good);
     if (!merge_words(m, p, step, good))
@@ -374,7 +400,9 @@ merge_ints(Merge *m, Plan *plan, const MergeStep *p, uint32_t step, PlanLaunch *
     launch->ints = plan->ints.n;
     launch->nints = from->nints + p->nargs;
     for (k = 0; k < launch->nints; k++) {
-        v.i = k < from->nints ? texts->ints.v[from->ints + k].i : 0;
+        v = k < from->nints ? texts->ints.v[from->ints + k]
+          : jot_open_literal_at(&m->o->space, &p->how[k - from->nints],
+                                m->o->space.at[m->base]);
         if (!jot_vec_add(m->o->ctx, plan->ints, v, "compile_open"))
             return false;
     }
@@ -442,10 +470,13 @@ merge_numbers(Merge *m, Plan *plan)
         const MergeStep *p = &m->step[i];
 
         own = l->nints - p->nargs;
-        for (k = 0; k < l->nints; k++)
-            if (!merge_fitted(m, &plan->ints.v[l->ints + k].i, OPEN_I64,
-                              k < own ? &p->own[k] : &p->fit[k - own]))
+        for (k = 0; k < l->nints; k++) {
+            jot_Scalar *at = &plan->ints.v[l->ints + k];
+
+            if (k < own ? !merge_fitted(m, &at->i, OPEN_I64, &p->own[k])
+                        : !merge_follow(m, at, OPEN_LITERAL, &p->how[k - own]))
                 return false;
+        }
         for (phase = 0; phase < l->phases; phase++)
             if (!merge_fitted(m, &l->count[phase], OPEN_I64, &p->count[phase]))
                 return false;
@@ -533,28 +564,6 @@ merge_all(Merge *m)
     return m->f && merge_function(m) && (m->level == OPEN_LEVELS || merge_plan(m));
 }
 
-/* What a step costs at most extents; at others as much less as it has less to do. */
-static bool
-merge_costs(Merge *m)
-{
-    const Plan *plan = m->f->plan;
-    uint32_t i;
-    int phase;
-
-    m->o->cost = jot_arena_array(&m->f->arena, OpenCost, (size_t)plan->steps.n + 1);
-    if (!m->o->cost)
-        return jot_fail_memory(m->o->ctx, "compile_open");
-    for (i = 0; i < plan->steps.n; i++) {
-        const PlanStep *step = &plan->steps.v[i];
-
-        m->o->cost[i].seconds = step->seconds;
-        m->o->cost[i].cost = step->cost;
-        for (phase = 0; phase < step->best.phases; phase++)
-            m->o->cost[i].count += step->best.count[phase];
-    }
-    return true;
-}
-
 JOT_FN bool
 jot_open_merge(Open *o)
 {
@@ -567,7 +576,7 @@ jot_open_merge(Open *o)
     m->arena.mem = &o->ctx->mem;
     m->base = o->space.grid - 1;
     ok = merge_all(m);
-    if (ok && m->f && m->level < OPEN_LEVELS && merge_costs(m)) {
+    if (ok && m->f && m->level < OPEN_LEVELS) {
         merge_told(m);
         o->shared = m->f;
         memcpy(o->low, o->space.low[m->level], sizeof o->low);

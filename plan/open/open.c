@@ -71,6 +71,28 @@ open_told(const Open *o)
     jot_plan_log(o->ctx, &t);
 }
 
+/* What a step costs at most extents; at others as much less as it has less to do. */
+static bool
+open_most(Open *o)
+{
+    const Plan *plan = o->shared->plan;
+    uint32_t i;
+    int phase;
+
+    o->cost = jot_arena_array(&o->shared->arena, OpenCost, (size_t)plan->steps.n + 1);
+    if (!o->cost)
+        return jot_fail_memory(o->ctx, "compile_open");
+    for (i = 0; i < plan->steps.n; i++) {
+        const PlanStep *step = &plan->steps.v[i];
+
+        o->cost[i].seconds = step->seconds;
+        o->cost[i].cost = step->cost;
+        for (phase = 0; phase < step->best.phases; phase++)
+            o->cost[i].count += step->best.count[phase];
+    }
+    return true;
+}
+
 /* One plan for all, or why not. The builder is tried at the most extents in any case. */
 static bool
 open_plan(Open *o)
@@ -82,7 +104,7 @@ open_plan(Open *o)
     Func *f;
 
     if (backend->compile && !backend->device) {
-        if (!jot_open_merge(o))
+        if (!jot_open_merge(o) || (o->shared && !open_most(o)))
             return false;
     } else {
         jot_text_f(&why, backend->device ? "a device's launches are of one size"

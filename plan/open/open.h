@@ -86,12 +86,19 @@ JOT_FN jot_Scalar jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how
 
 /* plan/open/text.c: a kernel's text, word by word; numbers are those that stand by themselves. */
 typedef struct { const char *s, *end, *before; } OpenText;
-typedef struct { const char *s; size_t n; bool number, extent; int64_t value; } OpenWord;
+typedef struct {
+    const char *s;
+    size_t n;
+    bool number, literal;    /* an integer; of a float, whose value are the bits of as a double */
+    bool extent;             /* of an array, maybe */
+    int64_t value;
+} OpenWord;
 JOT_FN bool jot_open_next(OpenText *t, OpenWord *word);
 /* Are they equal but for numbers? Those of b go to v, of which there are n; where they differ from
  * a's in an array's extent, they are not. */
 JOT_FN bool jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n);
 JOT_FN uint32_t jot_open_count(const PlanKernel *k); /* its numbers */
+JOT_FN void jot_open_literals(const PlanKernel *k, bool *literal); /* per number: is it one? */
 /* The text with argument[i] in place of number i, where that is one (>= 0). */
 JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, Text *out);
 

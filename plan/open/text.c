@@ -8,8 +8,8 @@
  *         y[i*128 + open_1] = ...
  *
  * Only what differs is an argument: the rest stays for the compiler to see. A number is a decimal
- * integer that stands by itself, with its sign, not a part of a name or of a floating-point
- * literal.
+ * integer that stands by itself, with its sign, not a part of a name, or a literal of a float: the
+ * weight of a mean.
  *
  *   requires  definitions as ccode/emit/ prints them      keeps  everything
  * Read before: plan/open/open.h, ccode/emit.h. After: plan/open/merge.c. */
@@ -72,6 +72,47 @@ text_value(const OpenWord *w, int64_t *value)
     return i > sign && (i == w->n || (i + 2 == w->n && w->s[i] == 'L' && w->s[i + 1] == 'L'));
 }
 
+/* A decimal literal of a float, "0.0625f": digits, a point, an exponent maybe; as exact as a float
+ * is. */
+static bool
+text_literal(const OpenWord *w, int64_t *value)
+{
+    jot_Scalar v = {0};
+    int64_t power = 0, exponent = 0;
+    bool point = false, minus = false;
+    size_t i;
+
+    if (w->n < 3 || w->s[0] == '-' || w->s[w->n - 1] != 'f' || w->s[1] == 'x')
+        return false;
+    for (i = 0; i + 1 < w->n && (text_digit(w->s[i]) || (w->s[i] == '.' && !point)); i++) {
+        point |= w->s[i] == '.';
+        if (w->s[i] != '.') {
+            v.f = v.f * 10 + (w->s[i] - '0');
+            power -= point;
+        }
+    }
+    if (i + 1 < w->n && w->s[i] == 'e') {
+        minus = w->s[++i] == '-';
+        for (i += minus || w->s[i] == '+'; i + 1 < w->n && text_digit(w->s[i]); i++)
+            exponent = exponent * 10 + (w->s[i] - '0');
+        power += minus ? -exponent : exponent;
+    }
+    if (i + 1 != w->n || power > 60 || power < -60)
+        return false;
+    for (; power > 0; power--)
+        v.f *= 10;
+    if (power < 0) {
+        double tens = 1;
+
+        for (; power < 0; power++)
+            tens *= 10;
+        v.f /= tens;
+    }
+    v.f = (float)v.f;
+    *value = v.i;
+    return true;
+}
+
 JOT_FN bool
 jot_open_next(OpenText *t, OpenWord *w)
 {
@@ -90,7 +131,8 @@ jot_open_next(OpenText *t, OpenWord *w)
     s += s == w->s;
     w->n = (size_t)(s - w->s);
     t->s = s;
-    w->number = number && text_value(w, &w->value);
+    w->literal = number && text_literal(w, &w->value);
+    w->number = w->literal || (number && text_value(w, &w->value));
     w->extent = w->number && t->before && *t->before == '[' && s < t->end && *s == ']';
     t->before = w->s;
     return true;
@@ -119,6 +161,18 @@ jot_open_count(const PlanKernel *k)
     return n;
 }
 
+JOT_FN void
+jot_open_literals(const PlanKernel *k, bool *literal)
+{
+    OpenText t = text_of(k);
+    OpenWord w;
+    uint32_t n = 0;
+
+    while (jot_open_next(&t, &w))
+        if (w.number)
+            literal[n++] = w.literal;
+}
+
 JOT_FN bool
 jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
 {
@@ -133,7 +187,8 @@ jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
             return false;
         if (!more)
             return i == n;
-        if (p.number != q.number || (!p.number && (p.n != q.n || memcmp(p.s, q.s, p.n))))
+        if (p.number != q.number || p.literal != q.literal
+            || (!p.number && (p.n != q.n || memcmp(p.s, q.s, p.n))))
             return false;
         if (!p.number)
             continue;
@@ -154,16 +209,25 @@ text_body(const PlanKernel *k)
     return s + 3;
 }
 
+/* Each argument once, where it is met first. */
 static void
-text_declare(const int *argument, uint32_t n, Text *out)
+text_declare(const PlanKernel *k, const int *argument, Text *out)
 {
-    uint32_t i, k;
+    OpenText t = text_of(k);
+    OpenWord w;
+    uint32_t i = 0, j;
 
-    for (i = 0; i < n; i++) {
-        for (k = 0; k < i && argument[k] != argument[i]; k++)
+    while (jot_open_next(&t, &w)) {
+        int to = w.number ? argument[i] : -1;
+
+        for (j = 0; w.number && j < i && argument[j] != to; j++)
             ;
-        if (argument[i] >= 0 && k == i)
-            jot_text_f(out, "    const jot_i64 open_%d = ints[%d];\n", argument[i], argument[i]);
+        if (to >= 0 && j == i && w.literal)
+            jot_text_f(out, "    const float open_%d = "
+                       "(float)((const jot_Scalar *)(const void *)ints)[%d].f;\n", to, to);
+        else if (to >= 0 && j == i)
+            jot_text_f(out, "    const jot_i64 open_%d = ints[%d];\n", to, to);
+        i += w.number;
     }
 }
 
@@ -176,7 +240,7 @@ jot_open_text(const PlanKernel *k, const int *argument, Text *out)
     OpenWord w;
 
     jot_text_put(out, from, (size_t)(body - from));
-    text_declare(argument, jot_open_count(k), out);
+    text_declare(k, argument, out);
     from = body;
     while (jot_open_next(&t, &w)) {
         int to = w.number ? argument[i] : -1;
