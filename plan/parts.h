@@ -548,8 +548,8 @@ JOT_FN bool jot_tier_varies(const PlanStep *step);
  * for what this run had better wait for, or cannot do without (false: that failed, the context has
  * the reason). */
 JOT_FN bool jot_tier_settle(jot_Ctx *ctx, Plan *plan, bool launch);
-/* Of a plan that is to run later: ask for what it lacks; is it there? False: failed; not yet. */
-JOT_FN bool jot_tier_begin(jot_Ctx *ctx, const Plan *plan);
+/* Of a plan that is to run later: ask for what it lacks; is it all there? */
+JOT_FN void jot_tier_begin(jot_Ctx *ctx, const Plan *plan);
 JOT_FN bool jot_tier_there(jot_Ctx *ctx, const Plan *plan);
 JOT_FN const PlanLaunch *jot_tier_launch(const PlanStep *step); /* the best that is there */
 

@@ -318,9 +318,11 @@ open_func(Open *o, const int64_t *extent)
         shared &= extent[d] >= o->low[d];
     if (!shared)
         return open_own(o, s) ? s->f : NULL;
-    if (s->calls == OPEN_OFTEN && !o->ctx->config.deterministic
-        && (!open_own(o, s) || !jot_tier_begin(o->ctx, s->f->plan)))
-        return NULL;
+    if (s->calls == OPEN_OFTEN && !s->f && !o->ctx->config.deterministic) {
+        if (!open_own(o, s))
+            return NULL;
+        jot_tier_begin(o->ctx, s->f->plan);
+    }
     return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(o, extent);
 }
 

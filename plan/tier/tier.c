@@ -264,10 +264,13 @@ tier_missing(jot_Ctx *ctx, const Plan *plan)
 }
 
 /* A plan that is to run later: all that it lacks is compiled, beside the program; is it there? */
-JOT_FN bool
+JOT_FN void
 jot_tier_begin(jot_Ctx *ctx, const Plan *plan)
 {
-    return jot_plan_start(ctx, plan, 0);
+    if (jot_plan_start(ctx, plan, 0))
+        return;
+    ctx->status = JOT_OK; /* what runs goes on */
+    ctx->message[0] = 0;
 }
 
 JOT_FN bool
