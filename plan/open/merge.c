@@ -25,7 +25,7 @@ typedef struct {
     uint32_t nargs;
     OpenFit *own;            /* per number that the launch has anyhow */
     OpenFit count[SCHED_PHASES];
-} MergeStep;
+} OpenStep;
 
 typedef struct {
     Open *o;
@@ -36,13 +36,13 @@ typedef struct {
     int base;                /* the sample of the most extents */
     uint8_t level;           /* the plan is for extents from low[level] on */
     Arena arena;
-    MergeStep *step;
+    OpenStep *step;
     Func *f;                 /* what becomes the function, at most extents */
-} Merge;
+} OpenMerge;
 
 /* The level from which on samples that fail are not needed; OPEN_LEVELS: they always are. */
 static uint8_t
-merge_level(const Merge *m, const bool *good)
+merge_level(const OpenMerge *m, const bool *good)
 {
     const OpenSpace *s = &m->o->space;
     uint8_t level = 0;
@@ -56,7 +56,7 @@ merge_level(const Merge *m, const bool *good)
 
 /* A number at each sample as a polynomial; samples that do not lie on it are no good. */
 static void
-merge_number(const Merge *m, const int64_t *v, bool *good, OpenFit *fit)
+merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit)
 {
     const OpenSpace *s = &m->o->space;
     int i;
@@ -69,7 +69,7 @@ merge_number(const Merge *m, const int64_t *v, bool *good, OpenFit *fit)
 /* ---- steps ---------------------------------------------------------------------------------- */
 
 static const PlanLaunch *
-merge_launch(const Merge *m, int sample, uint32_t step)
+merge_launch(const OpenMerge *m, int sample, uint32_t step)
 {
     return &m->set.f[sample]->plan->steps.v[step].best;
 }
@@ -77,7 +77,7 @@ merge_launch(const Merge *m, int sample, uint32_t step)
 /* What is asked of a launch beside its text: as many numbers of its own, no more scratch than at
  * most. */
 static void
-merge_own(Merge *m, MergeStep *p, uint32_t step, bool *good)
+merge_own(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
 {
     const OpenSpace *s = &m->o->space;
     const PlanLaunch *base = merge_launch(m, m->base, step);
@@ -108,7 +108,7 @@ merge_own(Merge *m, MergeStep *p, uint32_t step, bool *good)
 
 /* How a number of the text follows; false: it does not change, or does not follow (good). */
 static bool
-merge_word(const Merge *m, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
+merge_word(const OpenMerge *m, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
 {
     const OpenSpace *s = &m->o->space;
     jot_Scalar x[OPEN_SAMPLES];
@@ -134,7 +134,7 @@ merge_word(const Merge *m, const int64_t *v, bool literal, bool *good, OpenLiter
 
 /* The text's numbers: v[number][sample]. */
 static bool
-merge_words(Merge *m, MergeStep *p, uint32_t step, bool *good)
+merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
 {
     const OpenSpace *s = &m->o->space;
     const PlanKernel *base = merge_launch(m, m->base, step)->kernel;
@@ -169,7 +169,7 @@ merge_words(Merge *m, MergeStep *p, uint32_t step, bool *good)
 
 /* *level: from where on the step's texts serve. */
 static bool
-merge_step(Merge *m, MergeStep *p, uint32_t step, uint8_t *level)
+merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
 {
     const PlanLaunch *base = merge_launch(m, m->base, step);
     const Func *f = m->set.f[m->base];
@@ -194,13 +194,13 @@ merge_step(Merge *m, MergeStep *p, uint32_t step, uint8_t *level)
 
 /* Steps that agree nowhere have another form in the next round; *again: there is one. */
 static bool
-merge_steps(Merge *m, const uint8_t *was, bool *again)
+merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
 {
     uint8_t *form = m->open.form;
     uint32_t i, n = m->set.f[m->base]->plan->steps.n;
     Text why = {NULL, m->o->why, 0, sizeof m->o->why};
 
-    m->step = jot_arena_array(&m->arena, MergeStep, (size_t)n + 1);
+    m->step = jot_arena_array(&m->arena, OpenStep, (size_t)n + 1);
     if (!m->step)
         return jot_fail_memory(m->o->ctx, "compile_open");
     for (i = 0; i < n; i++) {
@@ -222,7 +222,7 @@ merge_steps(Merge *m, const uint8_t *was, bool *again)
 
 /* Plans of all samples; m->level == OPEN_LEVELS: they are not one. */
 static bool
-merge_round(Merge *m, uint8_t *was, bool *again)
+merge_round(OpenMerge *m, uint8_t *was, bool *again)
 {
     const OpenSpace *s = &m->o->space;
     uint8_t level;
@@ -251,7 +251,7 @@ merge_round(Merge *m, uint8_t *was, bool *again)
 /* ---- the function ---------------------------------------------------------------------------- */
 
 static bool
-merge_follow(Merge *m, void *at, uint8_t kind, const OpenLiteral *how)
+merge_follow(OpenMerge *m, void *at, uint8_t kind, const OpenLiteral *how)
 {
     OpenNumber number = {at, kind, *how};
 
@@ -260,7 +260,7 @@ merge_follow(Merge *m, void *at, uint8_t kind, const OpenLiteral *how)
 }
 
 static bool
-merge_fitted(Merge *m, void *at, uint8_t kind, const OpenFit *fit)
+merge_fitted(OpenMerge *m, void *at, uint8_t kind, const OpenFit *fit)
 {
     OpenLiteral how;
 
@@ -271,7 +271,7 @@ merge_fitted(Merge *m, void *at, uint8_t kind, const OpenFit *fit)
 
 /* A size of the function that is *at, by what it is in the samples (NULL: there is no such). */
 static bool
-merge_size(Merge *m, size_t *at, const size_t *const *sample, bool *good)
+merge_size(OpenMerge *m, size_t *at, const size_t *const *sample, bool *good)
 {
     int64_t v[OPEN_SAMPLES];
     OpenFit fit;
@@ -290,7 +290,7 @@ merge_shape_of(Func *f, uint32_t k)
 }
 
 static bool
-merge_shape(Merge *m, uint32_t k, bool *good)
+merge_shape(OpenMerge *m, uint32_t k, bool *good)
 {
     FuncShape *to = merge_shape_of(m->f, k);
     const size_t *nbytes[OPEN_SAMPLES];
@@ -312,7 +312,7 @@ merge_shape(Merge *m, uint32_t k, bool *good)
 
 /* Shapes, results, and variables: none is larger than at most. */
 static bool
-merge_sizes(Merge *m, bool *good)
+merge_sizes(OpenMerge *m, bool *good)
 {
     const size_t *nbytes[OPEN_SAMPLES];
     Func *f = m->f;
@@ -340,7 +340,7 @@ merge_sizes(Merge *m, bool *good)
 }
 
 static bool
-merge_literals(Merge *m, bool *good)
+merge_literals(OpenMerge *m, bool *good)
 {
     const OpenSpace *s = &m->o->space;
     Func *f = m->f;
@@ -369,7 +369,7 @@ merge_literals(Merge *m, bool *good)
 }
 
 static bool
-merge_function(Merge *m)
+merge_function(OpenMerge *m)
 {
     Text why = {NULL, m->o->why, 0, sizeof m->o->why};
     bool good[OPEN_SAMPLES];
@@ -390,7 +390,7 @@ merge_function(Merge *m)
 
 /* Numbers of a launch: its own, then the text's arguments. */
 static bool
-merge_ints(Merge *m, Plan *plan, const MergeStep *p, uint32_t step, PlanLaunch *launch)
+merge_ints(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, PlanLaunch *launch)
 {
     const PlanLaunch *from = merge_launch(m, m->base, step);
     const Plan *texts = m->set.f[m->base]->plan;
@@ -410,7 +410,7 @@ merge_ints(Merge *m, Plan *plan, const MergeStep *p, uint32_t step, PlanLaunch *
 }
 
 static bool
-merge_kernel(Merge *m, Make *make, MergeStep *p, uint32_t step, PlanLaunch *launch)
+merge_kernel(OpenMerge *m, Make *make, OpenStep *p, uint32_t step, PlanLaunch *launch)
 {
     const PlanLaunch *from = merge_launch(m, m->base, step);
     Text text = {&m->o->ctx->mem, NULL, 0, 0};
@@ -433,7 +433,7 @@ merge_kernel(Merge *m, Make *make, MergeStep *p, uint32_t step, PlanLaunch *laun
 
 /* Steps get their merged kernels; texts of the samples are theirs until the end. */
 static bool
-merge_kernels(Merge *m, Plan *plan)
+merge_kernels(OpenMerge *m, Plan *plan)
 {
     Make make;
     PlanLaunch launch[1];
@@ -460,14 +460,14 @@ merge_kernels(Merge *m, Plan *plan)
 }
 
 static bool
-merge_numbers(Merge *m, Plan *plan)
+merge_numbers(OpenMerge *m, Plan *plan)
 {
     uint32_t i, k, own;
     int phase;
 
     for (i = 0; i < plan->steps.n; i++) {
         PlanLaunch *l = &plan->steps.v[i].best;
-        const MergeStep *p = &m->step[i];
+        const OpenStep *p = &m->step[i];
 
         own = l->nints - p->nargs;
         for (k = 0; k < l->nints; k++) {
@@ -485,7 +485,7 @@ merge_numbers(Merge *m, Plan *plan)
 }
 
 static bool
-merge_compile(Merge *m, Plan *plan)
+merge_compile(OpenMerge *m, Plan *plan)
 {
     jot_Ctx *ctx = m->o->ctx;
     PlanKernels list = {NULL, 0, 0};
@@ -507,7 +507,7 @@ merge_compile(Merge *m, Plan *plan)
 }
 
 static bool
-merge_plan(Merge *m)
+merge_plan(OpenMerge *m)
 {
     jot_Ctx *ctx = m->o->ctx;
     Plan *plan = m->f->plan;
@@ -520,7 +520,7 @@ merge_plan(Merge *m)
 }
 
 static void
-merge_told(const Merge *m)
+merge_told(const OpenMerge *m)
 {
     static const char *const forms[] = {"as for one size", "blocks clamped", "scalars",
                                         "scalars"};
@@ -538,7 +538,7 @@ merge_told(const Merge *m)
 }
 
 static bool
-merge_all(Merge *m)
+merge_all(OpenMerge *m)
 {
     Open *o = m->o;
     uint8_t *was = jot_arena_array(&m->arena, uint8_t, MERGE_STEPS);
@@ -567,7 +567,7 @@ merge_all(Merge *m)
 JOT_FN bool
 jot_open_merge(Open *o)
 {
-    Merge *m = jot_mem_new(&o->ctx->mem, 1, sizeof *m);
+    OpenMerge *m = jot_mem_new(&o->ctx->mem, 1, sizeof *m);
     bool ok;
 
     if (!m)

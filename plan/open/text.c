@@ -16,20 +16,20 @@
 #include "plan/open/open.h"
 
 static bool
-text_word(char c)
+word_word(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
 static bool
-text_digit(char c)
+word_digit(char c)
 {
     return c >= '0' && c <= '9';
 }
 
 /* Blanks and comments. */
 static void
-text_skip(OpenText *t)
+word_skip(OpenText *t)
 {
     for (;;) {
         while (t->s < t->end && (*t->s == ' ' || *t->s == '\n' || *t->s == '\t'))
@@ -44,12 +44,12 @@ text_skip(OpenText *t)
 
 /* Does a minus here make the number behind it negative? Behind an operator it does. */
 static bool
-text_signed(const OpenText *t)
+word_signed(const OpenText *t)
 {
     static const char before[] = "<>=(,?:";
     const char *c = before;
 
-    if (t->end - t->s < 2 || *t->s != '-' || !text_digit(t->s[1]) || !t->before)
+    if (t->end - t->s < 2 || *t->s != '-' || !word_digit(t->s[1]) || !t->before)
         return false;
     while (*c && *c != *t->before)
         c++;
@@ -58,12 +58,12 @@ text_signed(const OpenText *t)
 
 /* Digits, behind a sign maybe, and LL at most: its value. */
 static bool
-text_value(const OpenWord *w, int64_t *value)
+word_value(const OpenWord *w, int64_t *value)
 {
     size_t sign = w->s[0] == '-', i;
 
     *value = 0;
-    for (i = sign; i < w->n && text_digit(w->s[i]); i++) {
+    for (i = sign; i < w->n && word_digit(w->s[i]); i++) {
         if (*value > (INT64_MAX - 9) / 10)
             return false;
         *value = *value * 10 + (w->s[i] - '0');
@@ -75,7 +75,7 @@ text_value(const OpenWord *w, int64_t *value)
 /* A decimal literal of a float, "0.0625f": digits, a point, an exponent maybe; as exact as a float
  * is. */
 static bool
-text_literal(const OpenWord *w, int64_t *value)
+word_literal(const OpenWord *w, int64_t *value)
 {
     jot_Scalar v = {0};
     int64_t power = 0, exponent = 0;
@@ -84,7 +84,7 @@ text_literal(const OpenWord *w, int64_t *value)
 
     if (w->n < 3 || w->s[0] == '-' || w->s[w->n - 1] != 'f' || w->s[1] == 'x')
         return false;
-    for (i = 0; i + 1 < w->n && (text_digit(w->s[i]) || (w->s[i] == '.' && !point)); i++) {
+    for (i = 0; i + 1 < w->n && (word_digit(w->s[i]) || (w->s[i] == '.' && !point)); i++) {
         point |= w->s[i] == '.';
         if (w->s[i] != '.') {
             v.f = v.f * 10 + (w->s[i] - '0');
@@ -93,7 +93,7 @@ text_literal(const OpenWord *w, int64_t *value)
     }
     if (i + 1 < w->n && w->s[i] == 'e') {
         minus = w->s[++i] == '-';
-        for (i += minus || w->s[i] == '+'; i + 1 < w->n && text_digit(w->s[i]); i++)
+        for (i += minus || w->s[i] == '+'; i + 1 < w->n && word_digit(w->s[i]); i++)
             exponent = exponent * 10 + (w->s[i] - '0');
         power += minus ? -exponent : exponent;
     }
@@ -119,27 +119,27 @@ jot_open_next(OpenText *t, OpenWord *w)
     const char *s;
     bool number;
 
-    text_skip(t);
+    word_skip(t);
     if (t->s >= t->end)
         return false;
     w->s = s = t->s;
-    s += text_signed(t);
-    number = text_digit(*s);
-    while (s < t->end && (text_word(*s) || (number && (*s == '.' || ((*s == '+' || *s == '-')
+    s += word_signed(t);
+    number = word_digit(*s);
+    while (s < t->end && (word_word(*s) || (number && (*s == '.' || ((*s == '+' || *s == '-')
                                                 && (s[-1] == 'e' || s[-1] == 'p'))))))
         s++;
     s += s == w->s;
     w->n = (size_t)(s - w->s);
     t->s = s;
-    w->literal = number && text_literal(w, &w->value);
-    w->number = w->literal || (number && text_value(w, &w->value));
+    w->literal = number && word_literal(w, &w->value);
+    w->number = w->literal || (number && word_value(w, &w->value));
     w->extent = w->number && t->before && *t->before == '[' && s < t->end && *s == ']';
     t->before = w->s;
     return true;
 }
 
 static OpenText
-text_of(const PlanKernel *k)
+word_of(const PlanKernel *k)
 {
     OpenText t;
 
@@ -152,7 +152,7 @@ text_of(const PlanKernel *k)
 JOT_FN uint32_t
 jot_open_count(const PlanKernel *k)
 {
-    OpenText t = text_of(k);
+    OpenText t = word_of(k);
     OpenWord w;
     uint32_t n = 0;
 
@@ -164,7 +164,7 @@ jot_open_count(const PlanKernel *k)
 JOT_FN void
 jot_open_literals(const PlanKernel *k, bool *literal)
 {
-    OpenText t = text_of(k);
+    OpenText t = word_of(k);
     OpenWord w;
     uint32_t n = 0;
 
@@ -176,7 +176,7 @@ jot_open_literals(const PlanKernel *k, bool *literal)
 JOT_FN bool
 jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
 {
-    OpenText x = text_of(a), y = text_of(b);
+    OpenText x = word_of(a), y = word_of(b);
     OpenWord p, q;
     uint32_t i = 0;
 
@@ -200,7 +200,7 @@ jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
 
 /* Where the body begins, behind its brace. */
 static const char *
-text_body(const PlanKernel *k)
+word_body(const PlanKernel *k)
 {
     const char *s = k->text, *end = s + k->nbytes;
 
@@ -211,9 +211,9 @@ text_body(const PlanKernel *k)
 
 /* Each argument once, where it is met first. */
 static void
-text_declare(const PlanKernel *k, const int *argument, Text *out)
+word_declare(const PlanKernel *k, const int *argument, Text *out)
 {
-    OpenText t = text_of(k);
+    OpenText t = word_of(k);
     OpenWord w;
     uint32_t i = 0, j;
 
@@ -234,13 +234,13 @@ text_declare(const PlanKernel *k, const int *argument, Text *out)
 JOT_FN void
 jot_open_text(const PlanKernel *k, const int *argument, Text *out)
 {
-    OpenText t = text_of(k);
-    const char *from = k->text, *body = text_body(k);
+    OpenText t = word_of(k);
+    const char *from = k->text, *body = word_body(k);
     uint32_t i = 0;
     OpenWord w;
 
     jot_text_put(out, from, (size_t)(body - from));
-    text_declare(k, argument, out);
+    word_declare(k, argument, out);
     from = body;
     while (jot_open_next(&t, &w)) {
         int to = w.number ? argument[i] : -1;
