@@ -3,7 +3,7 @@
  *
  * Guards: base.c, ccode/emit/statement.c, ccode/emit/vector.c, ccode/lower/code.c,
  * ccode/lower/memory.c, plan/kernel.c, plan/layout/copy.c, plan/layout/layout.c,
- * plan/layout/pack.c, plan/layout/uses.c, plan/plan.c, plan/run.c, target/choice.c, plan/step.c. */
+ * plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c, plan/step.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -374,34 +374,6 @@ test_tiles(const char *backend)
     free(log);
 }
 
-/* A convolution whose result is asked for, so row-major: of few channels it goes in vectors along
- * the image and reads both operands as they lie; of more it has copies of both. */
-static void
-test_lone(const char *backend)
-{
-    static float want[64 * 16 * 16];
-    char *log = malloc(LOG);
-    int k;
-
-    for (k = 0; k < 4; k++) {
-        int64_t in = k < 2 ? 3 : 16, out = k < 2 ? 64 : 16, n = out * 16 * 16, i;
-        jot_Ctx *c = open_on(k & 1 ? backend : "interp", NULL, NULL, log);
-        jot_Conv how = {{1, 1}, {1, 1}, {1, 1}, 1};
-        jot_Var y = jot_conv2d(numbers(c, JOT_SHAPE(1, in, 16, 16), 1, false),
-                               numbers(c, JOT_SHAPE(out, in, 3, 3), 2, false), &how);
-        const float *got = jot_data(y);
-
-        CHECK(got, "%s: %s", backend, jot_message(c));
-        for (i = 0; got && i < n && (!(k & 1) || fabs((double)(got[i] - want[i])) < 1e-4); i++)
-            want[i] = got[i];
-        CHECK(i == n, "%s: element %d", backend, (int)i);
-        CHECK(!(k & 1) || (strstr(log, " as a copy ") == NULL) == (k < 2), "%s: %d channels:\n%s",
-              backend, (int)in, log);
-        jot_close(c);
-    }
-    free(log);
-}
-
 /* The gradient of a product of what a convolution made and an image of the user: the two lie alike,
  * whichever the convolution would rather write. Its vectors turn round where no windows forbid it;
  * tiles write a copy. */
@@ -636,7 +608,6 @@ main(void)
         test_alike(backends[k], 1, 256, 8);
         test_alike(backends[k], 3, 64, 40);
         if (k == 0) {
-            test_lone(backends[k]);
             test_shared_bounds(backends[k]);
             test_scattered_halo(backends[k]);
             test_refused(backends[k]);

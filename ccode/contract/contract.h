@@ -62,9 +62,6 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
 JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
                               uint32_t buf, Layout *layout);
 
-/* Would vectors go along an axis of a, with buffers as they lie? */
-JOT_FN bool jot_contract_by_a(Kernel *k, const Contract *c, const Target *target, int lanes);
-
 /* An instruction takes several terms at a time (a row of jot_target_dots), neighbours along `axis`:
  * loads a and b below the operands, the row's b below c's a if `turned`; bytes: words of them may
  * be read where they lie (ccode/contract/words.c). */

@@ -297,28 +297,6 @@ jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, in
     m->registers = lanes > 1 && target->vectors > 0 ? target->vectors : 16;
 }
 
-JOT_FN bool
-jot_contract_by_a(Kernel *k, const Contract *c, const Target *target, int lanes)
-{
-    ContractMake *m = jot_mem_new(k->mem, 1, sizeof *m);
-    Side best = {0};
-    Sched s;
-    if (!m)
-        return false;
-    jot_contract_open(m, &s, k, target, lanes);
-    m->c = *c;
-    best.v = -1;
-    jot_choice_quiet(target, true);
-    best.choice = jot_choice_begin(target);
-    choose_side(m, false, &best);
-    choose_side(m, true, &best);
-    jot_choice_end(&best.choice);
-    jot_choice_quiet(target, false);
-    jot_sched_close(&s);
-    jot_mem_free(k->mem, m, sizeof *m);
-    return best.swap;
-}
-
 /* *less: may a sum over one operand be taken off the results; is one? */
 static bool
 contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int lanes,

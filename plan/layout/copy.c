@@ -179,24 +179,6 @@ copy_lines(const LayoutChoice *c, const UseGroup *g)
     return false;
 }
 
-/* Vectors go along the image, which is row-major as the results are: both operands are read as they
- * lie, and packed by the kernel. */
-static bool
-copy_by_a(const LayoutChoice *c, const UseGroup *g)
-{
-    uint32_t i;
-
-    for (i = g->use; g->by_a && i < g->use + g->nuse; i++) {
-        const Use *u = &c->uses.v.v[i];
-        DimOrder natural = jot_order_natural(u->rank);
-
-        if ((u->role == ROLE_OUT || u->role == ROLE_A)
-            && !jot_order_same(jot_layouts_node(c, u->pos), &natural, &c->var[u->pos].order))
-            return false;
-    }
-    return g->by_a;
-}
-
 JOT_FN bool
 jot_layouts_copies(LayoutChoice *c)
 {
@@ -211,7 +193,7 @@ jot_layouts_copies(LayoutChoice *c)
 
         if (!jot_plan_copy_of(c->m, u->group, u->pos))
             ok = copy_stencil(c, u, g);
-        if (!ok || !copy_pays(c, u) || copy_by_a(c, g)
+        if (!ok || !copy_pays(c, u)
             || jot_plan_copy_of(c->m, u->group, u->pos))
             continue;
         layout = u->wish;

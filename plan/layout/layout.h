@@ -50,8 +50,6 @@ typedef struct {
     uint8_t naxes;
     uint8_t nclasses;             /* each has an order of loops */
     bool product, lines;          /* a contraction; Contract.lines */
-    bool by_a;                    /* ... whose vectors go along the image that it reads, where that
-                                     and its results are row-major: no layout is of use then */
 } UseGroup;
 
 typedef struct {

@@ -165,37 +165,6 @@ uses_of_buf(const UsesWalk *w, uint32_t buf)
     return NULL;
 }
 
-/* Vectors would go along the operand that is read through windows, over its edge, since the results
- * lie so: with the other one in panels, and all else row-major. Where Winograd's tiles take the
- * product they want both in their layouts. */
-static bool
-uses_by_a(UsesWalk *w, const Contract *c)
-{
-    const Target *t = &w->m->ctx->target;
-    int lanes = jot_plan_lanes(w->m, JOT_F32);
-    Winograd tiles;
-    bool leaves = false;
-    uint32_t b;
-
-    for (b = 1; b < w->k->bufs.n; b++) {
-        const Use *u = uses_of_buf(w, b);
-
-        leaves |= u && u->role == ROLE_A && u->leaves;
-        if (u && u->wish && u->role == ROLE_B)
-            jot_kernel_layout(w->k, b, u->wish);
-    }
-    if (!leaves || w->m->dialect->device || c->lines || c->along >= 0
-        || w->k->values.v[c->reduce].dtype != JOT_F32 || !jot_contract_by_a(w->k, c, t, lanes))
-        return false;
-    for (b = 1; b < w->k->bufs.n; b++) {
-        const Use *u = uses_of_buf(w, b);
-
-        if (u && u->wish && u->role == ROLE_A)
-            jot_kernel_layout(w->k, b, u->wish);
-    }
-    return !jot_winograd_find(w->k, c, lanes, t, jot_plan_fast(w->m), &tiles);
-}
-
 /* The layouts that a contraction asks for. Sums of an epilogue do not count. Blocks of rows
  * (ccode/contract/chain.h) pack what they read by themselves. */
 static void
@@ -230,8 +199,6 @@ uses_wishes(UsesWalk *w, const Products *p)
     }
     w->uses->groups.v[w->group].product = true;
     w->uses->groups.v[w->group].lines = c->lines;
-    w->uses->groups.v[w->group].by_a = p->form == PRODUCTS_ONE && !w->m->ctx->mem.failed
-                                    && uses_by_a(w, c);
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
