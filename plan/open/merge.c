@@ -580,7 +580,7 @@ jot_open_merge(Open *o)
         merge_told(m);
         o->shared = m->f;
         memcpy(o->low, o->space.low[m->level], sizeof o->low);
-        memcpy(o->now, o->space.at[m->base], sizeof o->now);
+        memset(o->now, 0, sizeof o->now); /* no extents: the first call writes all numbers */
         o->why[0] = 0;
         m->f = NULL;
     }
