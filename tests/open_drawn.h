@@ -550,7 +550,8 @@ tell(const Program *p)
     for (i = 0; i < p->nsteps; i++)
         if (p->live[p->nleaves + i])
             printf("  v%d = %s v%d v%d  %d %d %d %d %d %d\n", p->nleaves + i,
-                   kinds[p->step[i].kind], p->step[i].a, p->step[i].b, p->step[i].p[0], p->step[i].p[1], p->step[i].p[2],
+                   kinds[p->step[i].kind], p->step[i].a, p->step[i].b, p->step[i].p[0],
+                   p->step[i].p[1], p->step[i].p[2],
                    p->step[i].p[3], p->step[i].p[4], p->step[i].p[5]);
     for (i = 0; i < p->nouts; i++)
         printf("  out v%d\n", p->out[i]);
