@@ -450,7 +450,8 @@ jot_func_end(Func *f)
     if (!f)
         return;
     jot_home(ctx);
-    jot_open_end(f->open);
+    if (f->open)
+        f->end(f->open);
     slot = &ctx->plans->funcs.v[f->slot - 1];
     slot->f = NULL;
     if (!++slot->gen)

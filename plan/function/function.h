@@ -85,6 +85,7 @@ struct Func {
     Selection graph;
     Buffer **data;
     struct Open *open;     /* extents are open: what it is made of (plan/open/); else NULL */
+    void (*end)(struct Open *o); /* ... and how that ends */
 };
 
 /* function.c: a slot for its handle; false: memory. */
@@ -113,9 +114,6 @@ JOT_FN bool jot_func_call(Func *f, jot_Ins in, jot_Outs out);
 JOT_FN bool jot_func_call_vars(Func *f, jot_Vars in, jot_Var *out);
 JOT_FN Func *jot_func_of(jot_Func h, const char *op); /* NULL, and an error: stale or poison */
 JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
-
-/* plan/open/open.c: the end of what a function with open extents is made of. */
-JOT_FN void jot_open_end(Open *o);
 
 /* plan/function/run.c: a call, once its inputs' leaves are filled in. */
 /* Does an update keep the result? Then it is not computed in the caller's memory. */

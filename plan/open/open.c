@@ -128,6 +128,19 @@ open_plan(Open *o)
     return true;
 }
 
+static void
+open_end(Open *o)
+{
+    uint32_t i;
+
+    jot_func_end(o->shared);
+    for (i = 0; i < o->sizes.n; i++)
+        jot_func_end(o->sizes.v[i].f);
+    jot_vec_free(&o->ctx->mem, o->sizes);
+    jot_vec_free(&o->ctx->mem, o->numbers);
+    jot_mem_free(&o->ctx->mem, o, sizeof *o);
+}
+
 jot_Func
 jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
 {
@@ -159,6 +172,7 @@ jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
         return none;
     }
     f->open = o = jot_mem_new(&ctx->mem, 1, sizeof *o);
+    f->end = open_end;
     if (o)
         o->ctx = ctx;
     if (!o || !open_builder(o, &f->arena, builder) || !open_plan(o)) {
@@ -168,21 +182,6 @@ jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
         return none;
     }
     return jot_func_handle(ctx, f);
-}
-
-JOT_FN void
-jot_open_end(Open *o)
-{
-    uint32_t i;
-
-    if (!o)
-        return;
-    jot_func_end(o->shared);
-    for (i = 0; i < o->sizes.n; i++)
-        jot_func_end(o->sizes.v[i].f);
-    jot_vec_free(&o->ctx->mem, o->sizes);
-    jot_vec_free(&o->ctx->mem, o->numbers);
-    jot_mem_free(&o->ctx->mem, o, sizeof *o);
 }
 
 /* ---- the shared function -------------------------------------------------------------------- */
