@@ -65,7 +65,7 @@ typedef enum {
     C_DOT,      /* VAL_DOT of row `ew`: a step of SET takes its operands */
     C_EW, C_CALL, /* operator `ew`, or text of value aux; `exact`: EXP of what is not
                    above 0, DIV by what stands still in the loop, MAX, MIN with what is no NaN
-                   second */
+                   second, or may be left out if it is */
     C_DECL,     /* variable (a register); as an operand: what is in it. c.i > 0: an array */
     C_CELL,     /* element arg 1 of array arg 0 */
     C_SET,      /* register or element arg 0 = arg 1, or arg 0 = arg 0 ew arg 1; with 3 operands:

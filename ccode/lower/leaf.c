@@ -122,6 +122,21 @@ adds_words(const Code *c, uint32_t n)
                                adds_words(c, c->args.v[in->arg + 1]));
 }
 
+static bool
+forgets(const Walk *w, uint32_t reduce)
+{
+    EwOp op = (EwOp)w->k->values.v[reduce].ew;
+    return (op == EW_MAX || op == EW_MIN) && jot_value_forgets(w->k, reduce);
+}
+
+static void
+step_memory(Walk *w, const Stage *st, const Value *v, uint32_t body)
+{
+    w->forgets = forgets(w, st->what);
+    jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
+    w->forgets = false;
+}
+
 /* Products of words that are added to each other are added to the sum one by one. */
 static void
 step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
@@ -145,8 +160,7 @@ step_register(Walk *w, const Value *v, uint32_t stage, uint32_t body)
         jot_code_add(&w->b, set, arg, 3, NULL);
         return;
     }
-    set.loose = (v->ew == EW_MAX || v->ew == EW_MIN) &&
-                jot_value_forgets(w->k, w->s->stages.v[stage].what);
+    set.loose = forgets(w, w->s->stages.v[stage].what);
     jot_code_pair(&w->b, set, decl, body);
 }
 
@@ -199,7 +213,7 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     else if (w->code->inst.v[body].op == C_DOT)
         jot_code_refuse(w->code, "a product of words is added to memory");
     else
-        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
+        step_memory(w, st, v, body);
     if (inside)
         jot_code_pop(&w->b);
 }
@@ -220,7 +234,7 @@ walk_combine(Walk *w, const Stage *st, uint32_t stage)
         return;
     }
     if (st->acc.kind == PLACE_MEM)
-        jot_walk_accumulate(w, &st->acc, (EwOp)v->ew, v->dtype, body);
+        step_memory(w, st, v, body);
     else
         step_register(w, v, stage, body);
 }

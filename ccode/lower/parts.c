@@ -111,6 +111,7 @@ jot_walk_operator(Walk *w, EwOp op, int dtype, uint32_t a, uint32_t b, uint32_t 
     int n = jot_ew_info[op].arity;
     arg[0] = a, arg[1] = b, arg[2] = c;
     in.ew = (uint8_t)op;
+    in.exact = w->forgets && (op == EW_MAX || op == EW_MIN);
     for (int i = 0; i < n; i++)
         if (w->code->inst.v[arg[i]].lanes > in.lanes)
             in.lanes = w->code->inst.v[arg[i]].lanes;

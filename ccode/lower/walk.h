@@ -80,6 +80,7 @@ typedef struct {
     Edge *edge;                 /* per tree node */
     int *stage_of;              /* per value: stage or -1 */
     uint32_t defining;          /* value being computed: not read from its place */
+    bool forgets;               /* an extreme that may leave NaN out is added to memory */
     bool late;                  /* a store behind a crowd of sums: vectors are loaded there */
     int asked;                  /* steps that vectors are asked for before they are loaded */
     Memo *memo;                 /* per value: its record under binding `stamp` */
