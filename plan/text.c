@@ -9,7 +9,8 @@
  * shapes that differ in numbers share the text.
  *
  *   requires  groups, layouts and copies of the plan     keeps  the plan
- * Read before: plan/built.c, plan/step.c, ccode/strategy/strategy.h. After: plan/kernel.c. */
+ * Read before: plan/built.c, plan/step.c, plan/open/axes.h, ccode/strategy/strategy.h.
+ * After: plan/kernel.c. */
 #include "ccode/rewrite/rewrite.h"
 #include "plan/parts.h"
 #include "ops/user/code.h"

@@ -291,7 +291,7 @@ all_sizes(const char *backend, Kind kind, bool deterministic, int stride)
     n1 = b.nextents > 1 ? (b.extents[1].most - b.extents[1].least)
                           / (b.extents[1].step ? b.extents[1].step : 1) + 1 : 1;
     for (i = 0; i < n0 * n1; i += stride) {
-        int64_t k = i * 23 % (n0 * n1);
+        int64_t k = i / stride * 23 % (n0 * n1);
 
         e[0] = b.extents[0].least + k % n0;
         e[1] = b.nextents < 2 ? 0 : b.extents[1].least
@@ -421,6 +421,9 @@ refused(const char *backend)
     x = jot_array(c, JOT_F32, JOT_SHAPE(3, WIDTH), NULL);
     refuses(c, jot_call_vars(f, JOT_VARS(x), &y), JOT_EUSE, "extents of the function are open");
     refuses(c, jot_call_vars_open(f, JOT_INTS(4), JOT_VARS(x), &y), JOT_ESHAPE, "in[0]");
+    y = x;
+    refuses(c, jot_call_vars_open(f, JOT_INTS(44), JOT_VARS(x), &y), JOT_ERANGE, "batch is 44");
+    CHECK(!jot_ok(y), "what comes out of a refused call is poison");
     CHECK(jot_call_vars_open(f, JOT_INTS(3), JOT_VARS(x), &y), "%s", jot_message(c));
     g = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_relu(x)));
     refuses(c, jot_call_open(g, JOT_INTS(3), ins, outs), JOT_EUSE, "no extent of the function");

@@ -40,8 +40,8 @@ jot_func_ok(jot_Func h)
 }
 
 /* A slot of the context's, of a function that ended or a new one; they count from 1. */
-JOT_FN bool
-jot_func_enter(Func *f)
+static bool
+func_enter(Func *f)
 {
     struct PlanCache *c = f->ctx->plans;
     uint32_t k;
@@ -56,6 +56,31 @@ jot_func_enter(Func *f)
     c->funcs.v[k].f = f;
     f->slot = k + 1;
     return true;
+}
+
+JOT_FN Func *
+jot_func_new(jot_Ctx *ctx, const char *op)
+{
+    Func *f;
+
+    if (ctx->running || !ctx->backend) {
+        jot_fail(ctx, ctx->backend ? JOT_EUSE : JOT_EDEVICE, "%s: %s", op,
+                 ctx->running ? "called from within an evaluation or a fetch's callback"
+                              : "the context has no backend");
+        return NULL;
+    }
+    if (!jot_home_only(ctx, op) || !jot_flow_outside(ctx, op))
+        return NULL;
+    f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
+    if (f) {
+        f->ctx = ctx;
+        f->arena.mem = &ctx->mem;
+        if (func_enter(f))
+            return f;
+        jot_mem_free(&ctx->mem, f, sizeof *f);
+    }
+    jot_fail_memory(ctx, op);
+    return NULL;
 }
 
 JOT_FN jot_Func

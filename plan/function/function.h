@@ -88,8 +88,9 @@ struct Func {
     void (*end)(struct Open *o); /* ... and how that ends */
 };
 
-/* function.c: a slot for its handle; false: memory. */
-JOT_FN bool jot_func_enter(Func *f);
+/* plan/function/function.c: an empty one, with a slot for its handle; NULL: refused, the context
+ * has the reason. */
+JOT_FN Func *jot_func_new(jot_Ctx *ctx, const char *op);
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
  * capture: the evaluation that the same list would be now, which is left to its caller. look: only
  * whether it can be one; NULL is made, and no failure says that it can. open: one of several that

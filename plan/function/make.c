@@ -552,42 +552,25 @@ jot_func_slot(jot_Ctx *ctx, NodeId id)
 JOT_FN Func *
 jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of)
 {
-    const char *op = of->op;
     FuncMake m;
-    Func *f;
 
     memset(&m, 0, sizeof m);
-    if (ctx->running || !ctx->backend || inputs.n < 0 || outputs.n < 0) {
-        jot_fail(ctx, ctx->backend ? JOT_EUSE : JOT_EDEVICE, "%s: %s", op,
-                 ctx->running ? "called from within an evaluation or a fetch's callback"
-                 : ctx->backend ? "the number of inputs or outputs is negative"
-                 : "the context has no backend");
+    if (inputs.n < 0 || outputs.n < 0) {
+        jot_fail(ctx, JOT_EUSE, "%s: the number of inputs or outputs is negative", of->op);
         return NULL;
     }
-    if (!jot_home_only(ctx, op) || !jot_flow_outside(ctx, op))
+    m.f = jot_func_new(ctx, of->op);
+    if (!m.f)
         return NULL;
-    f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
-    if (!f) {
-        jot_fail_memory(ctx, op);
-        return NULL;
-    }
-    f->ctx = ctx;
-    f->arena.mem = &ctx->mem;
-    m.f = f;
     m.ctx = ctx;
-    m.op = op;
+    m.op = of->op;
     m.of = of;
     m.capture = of->capture;
-    if (!jot_func_enter(f)) {
-        jot_mem_free(&ctx->mem, f, sizeof *f);
-        jot_fail_memory(ctx, op);
-        return NULL;
-    }
     if (!make_all(&m, inputs, outputs)) {
         make_close(&m);
-        jot_func_end(f);
+        jot_func_end(m.f);
         return NULL;
     }
     make_close(&m);
-    return f;
+    return m.f;
 }

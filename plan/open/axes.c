@@ -76,20 +76,22 @@ jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k)
     return true;
 }
 
-/* Extents that a kernel has while it gets its schedule; those that a schedule left so are its own
- * again. */
-static void
+/* Extents of a kernel's axes and buffers become others. False: an axis is cut, or there are new
+ * ones, whose extents may follow from those of before. */
+static bool
 axes_exchange(Kernel *k, const OpenKernel *from, const OpenKernel *to)
 {
     uint32_t i;
 
-    for (i = 0; i < to->naxes; i++)
-        if (k->axes.v[i].ext == from->axis[i])
-            k->axes.v[i].ext = to->axis[i];
+    for (i = 0; i < to->naxes && k->axes.v[i].ext == from->axis[i]; i++)
+        k->axes.v[i].ext = to->axis[i];
+    if (i < k->axes.n)
+        return false;
     for (i = 1; i < to->nbufs; i++) {
         k->bufs.v[i].ext = to->ext[i];
         k->bufs.v[i].layout = &to->layout[i];
     }
+    return true;
 }
 
 JOT_FN bool
@@ -98,16 +100,16 @@ jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k, con
 {
     const OpenKernel *first = axes_scheduled(open, step) ? &open->first[step] : NULL;
     OpenKernel own;
-    bool ok;
 
     if (!first || first->naxes != k->axes.n || first->nbufs != k->bufs.n)
         return jot_schedule(s, k, want, why);
-    if (!axes_record(&k->arena, k, &own))
+    if (!axes_record(&k->arena, k, &own) || !axes_exchange(k, &own, first)
+        || !jot_schedule(s, k, want, why))
         return false;
-    axes_exchange(k, &own, first);
-    ok = jot_schedule(s, k, want, why);
-    axes_exchange(k, first, &own);
-    if (ok)
-        jot_sched_open_blocks(s);
-    return ok;
+    if (!axes_exchange(k, first, &own)) {
+        jot_text_f(why, "its schedule is made with other axes, for one size");
+        return false;
+    }
+    jot_sched_open_blocks(s);
+    return true;
 }

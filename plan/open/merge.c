@@ -214,6 +214,7 @@ merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
             continue;
         *again |= was[i] < TEXT_LOOPS;
         form[i] += form[i] < TEXT_LOOPS && form[i] == was[i];
+        why.n = 0;
         jot_text_f(&why, "the kernel \"%s\" is another for some of them",
                    merge_launch(m, m->base, i)->kernel->what);
     }
@@ -499,6 +500,7 @@ merge_compile(OpenMerge *m, Plan *plan)
                 || jot_fail_memory(ctx, "compile_open"));
     for (i = 0; ok && i < list.n; i++)
         if (!list.v[i]->fn) {
+            why.n = 0;
             jot_text_f(&why, "the compiler refused the kernel \"%s\"", list.v[i]->what);
             m->level = OPEN_LEVELS;
         }

@@ -145,43 +145,20 @@ jot_Func
 jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
 {
     jot_Func none = jot_func_handle(ctx, NULL);
-    Func *f;
+    Func *f = ctx && !ctx->status ? jot_func_new(ctx, "compile_open") : NULL;
     Open *o;
 
-    if (!ctx || ctx->status)
+    if (!f)
         return none;
-    if (ctx->running || !ctx->backend) {
-        jot_fail(ctx, ctx->backend ? JOT_EUSE : JOT_EDEVICE, "compile_open: %s", ctx->running
-                 ? "called from within an evaluation or a fetch's callback"
-                 : "the context has no backend");
-        return none;
-    }
-    if (!jot_home_only(ctx, "compile_open") || !jot_flow_outside(ctx, "compile_open")
-        || !jot_plan_run(ctx, NULL, 0))
-        return none;
-    f = jot_plan_cache_open(ctx) ? jot_mem_new(&ctx->mem, 1, sizeof *f) : NULL;
-    if (!f) {
-        jot_fail_memory(ctx, "compile_open");
-        return none;
-    }
-    f->ctx = ctx;
-    f->arena.mem = &ctx->mem;
-    if (!jot_func_enter(f)) {
-        jot_mem_free(&ctx->mem, f, sizeof *f);
-        jot_fail_memory(ctx, "compile_open");
-        return none;
-    }
     f->open = o = jot_mem_new(&ctx->mem, 1, sizeof *o);
     f->end = open_end;
     if (o)
         o->ctx = ctx;
-    if (!o || !open_builder(o, &f->arena, builder) || !open_plan(o)) {
-        if (!o)
-            jot_fail_memory(ctx, "compile_open");
-        jot_func_end(f);
-        return none;
-    }
-    return jot_func_handle(ctx, f);
+    if (o ? jot_plan_run(ctx, NULL, 0) && open_builder(o, &f->arena, builder) && open_plan(o)
+          : jot_fail_memory(ctx, "compile_open"))
+        return jot_func_handle(ctx, f);
+    jot_func_end(f);
+    return none;
 }
 
 /* ---- the shared function -------------------------------------------------------------------- */
@@ -373,8 +350,12 @@ jot_call_open(jot_Func h, jot_Ints extents, jot_Ins in, jot_Outs out)
 bool
 jot_call_vars_open(jot_Func h, jot_Ints extents, jot_Vars in, jot_Var *out)
 {
-    Func *f = open_called(h, extents, "call_vars_open");
+    Func *made = jot_func_of(h, "call_vars_open"), *f;
+    int k;
 
+    for (k = 0; made && made->open && out && k < made->open->nout; k++)
+        out[k] = JOT_POISON(made->ctx);
+    f = made ? open_called(h, extents, "call_vars_open") : NULL;
     return f && jot_func_call_vars(f, in, out);
 }
 

@@ -4,8 +4,8 @@
  *     a number                    -> a polynomial        of the extents, by samples
  *     texts                       -> one text            its numbers that change are arguments
  *
- * Read before: plan/function/function.h. After: plan/open/open.c, plan/open/sample.c,
- * plan/open/merge.c, plan/open/text.c, plan/open/fit.c. */
+ * Read before: plan/function/function.h, plan/open/axes.h. After: plan/open/open.c,
+ * plan/open/sample.c, plan/open/merge.c, plan/open/text.c, plan/open/fit.c. */
 #ifndef JOT_OPEN_H
 #define JOT_OPEN_H
 #include "plan/function/function.h"
@@ -84,16 +84,7 @@ JOT_FN bool jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool
 JOT_FN jot_Scalar jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how,
                                       const int64_t *extent);
 
-/* plan/open/text.c: a kernel's text, word by word; numbers are those that stand by themselves. */
-typedef struct { const char *s, *end, *before; } OpenText;
-typedef struct {
-    const char *s;
-    size_t n;
-    bool number, literal;    /* an integer; of a float, whose value are the bits of as a double */
-    bool extent;             /* of an array, maybe */
-    int64_t value;
-} OpenWord;
-JOT_FN bool jot_open_next(OpenText *t, OpenWord *word);
+/* plan/open/text.c: a kernel's text, whose numbers are those that stand by themselves. */
 /* Are they equal but for numbers? Those of b go to v, of which there are n; where they differ from
  * a's in an array's extent, they are not. */
 JOT_FN bool jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n);

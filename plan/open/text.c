@@ -15,6 +15,15 @@
  * Read before: plan/open/open.h, ccode/emit.h. After: plan/open/merge.c. */
 #include "plan/open/open.h"
 
+typedef struct { const char *s, *end, *before; } OpenText;
+typedef struct {
+    const char *s;
+    size_t n;
+    bool number, literal;    /* an integer; of a float, whose value are the bits of as a double */
+    bool extent;             /* of an array, maybe */
+    int64_t value;
+} OpenWord;
+
 static bool
 word_word(char c)
 {
@@ -113,8 +122,8 @@ word_literal(const OpenWord *w, int64_t *value)
     return true;
 }
 
-JOT_FN bool
-jot_open_next(OpenText *t, OpenWord *w)
+static bool
+word_next(OpenText *t, OpenWord *w)
 {
     const char *s;
     bool number;
@@ -156,7 +165,7 @@ jot_open_count(const PlanKernel *k)
     OpenWord w;
     uint32_t n = 0;
 
-    while (jot_open_next(&t, &w))
+    while (word_next(&t, &w))
         n += w.number;
     return n;
 }
@@ -168,7 +177,7 @@ jot_open_literals(const PlanKernel *k, bool *literal)
     OpenWord w;
     uint32_t n = 0;
 
-    while (jot_open_next(&t, &w))
+    while (word_next(&t, &w))
         if (w.number)
             literal[n++] = w.literal;
 }
@@ -181,9 +190,9 @@ jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
     uint32_t i = 0;
 
     for (;;) {
-        bool more = jot_open_next(&x, &p);
+        bool more = word_next(&x, &p);
 
-        if (jot_open_next(&y, &q) != more)
+        if (word_next(&y, &q) != more)
             return false;
         if (!more)
             return i == n;
@@ -217,7 +226,7 @@ word_declare(const PlanKernel *k, const int *argument, Text *out)
     OpenWord w;
     uint32_t i = 0, j;
 
-    while (jot_open_next(&t, &w)) {
+    while (word_next(&t, &w)) {
         int to = w.number ? argument[i] : -1;
 
         for (j = 0; w.number && j < i && argument[j] != to; j++)
@@ -242,7 +251,7 @@ jot_open_text(const PlanKernel *k, const int *argument, Text *out)
     jot_text_put(out, from, (size_t)(body - from));
     word_declare(k, argument, out);
     from = body;
-    while (jot_open_next(&t, &w)) {
+    while (word_next(&t, &w)) {
         int to = w.number ? argument[i] : -1;
 
         i += w.number;
