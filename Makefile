@@ -231,7 +231,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" \
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
-	    "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
+	    "$(B)/tests/test_open 1" "$(B)/tests/test_open_draws 300 1000" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_shapes --all" "$(B)/tests/test_integers --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE) $(IDLE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(IDLE) "$(B)/tests/test_children 8"
 
