@@ -1,9 +1,10 @@
 /* tests/test_half.c - products of halves: by the processor's tiles where it has them, by its dot
  * products where it has these, else by floats, all within the bound that docs/kernels.md states;
- * "exact" is by floats. Gradients and places of extremes of halves; rows that end within a vector.
+ * "exact" is by floats. Gradients and places of extremes of halves; rows that end within a vector; by
+ * their texts, results that are rounded as vectors, lanes behind the part of one that are 0.
  *
  * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c,
- * ccode/emit/statement.c. */
+ * ccode/emit/statement.c, ccode/emit/vector.c, ccode/emit/expr.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,6 +225,50 @@ test_parts(jot_DType dtype)
     }
 }
 
+/* ---- texts --------------------------------------------------------------------------------- */
+
+/* The text that an evaluation of y is compiled from. */
+static void
+logged_text(jot_Ctx *c, jot_Var y, const char *what)
+{
+    forget_log();
+    CHECK(jot_data(y) != NULL, "%s: %s", what, jot_message(c));
+}
+
+/* Results that are rounded amid an epilogue are rounded as vectors. */
+static void
+test_rounded(void)
+{
+    jot_Config config = {.hooks.log = keep_log, .dump = "c", .deterministic = 1, .cache_dir = ""};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var a = jot_cast(jot_uniform(c, JOT_F32, JOT_SHAPE(64, 96)), JOT_BF16);
+    jot_Var b = jot_cast(jot_uniform(c, JOT_F32, JOT_SHAPE(96, 64)), JOT_BF16);
+
+    CHECK(jot_run(c, JOT_VARS(a, b)), "%s", jot_message(c));
+    logged_text(c, jot_softplus(jot_matmul(a, b)), "rounded");
+    CHECK(count_logged("jotm_f32_to_bf16_x") > 0 && !count_logged("jotm_f32_to_bf16("),
+          "results are rounded one by one:\n%s", logged);
+    jot_close(c);
+}
+
+/* Lanes behind the part of a vector that scratch memory holds are 0, not what was there before. */
+static void
+test_behind(void)
+{
+    jot_Config config = {.hooks.log = keep_log, .dump = "c", .deterministic = 1, .cache_dir = "",
+                         .threads = 1};
+    jot_Conv how = {.stride = {2, 2}};
+    jot_Ctx *c = jot_open(&config);
+    jot_Var x = jot_uniform(c, JOT_F32, JOT_SHAPE(8, 2, 16, 16));
+    jot_Var w = jot_uniform(c, JOT_F32, JOT_SHAPE(97, 2, 1, 1));
+
+    CHECK(jot_run(c, JOT_VARS(x, w)), "%s", jot_message(c));
+    logged_text(c, jot_conv2d(x, w, &how), "behind");
+    CHECK(count_logged("scratch") > 2 && count_logged("jot_part_f32x") > 0,
+          "what is behind a part is read as it is:\n%s", logged);
+    jot_close(c);
+}
+
 int
 main(void)
 {
@@ -247,6 +292,11 @@ main(void)
         SKIP("dot products: the processor has none");
     test_parts(JOT_BF16);
     test_parts(JOT_F16);
+    test_rounded();
+    if (here.vector_nbytes == 64) /* other vectors have other rests */
+        test_behind();
+    else
+        SKIP("behind parts: vectors of %d bytes", here.vector_nbytes);
     test_products("default", &here);
     here.matrix = 0;
     here.dots = 0;
