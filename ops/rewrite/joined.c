@@ -60,6 +60,7 @@ static bool
 joined_pieces(jot_Ctx *ctx, NodeId root, NodeList *list)
 {
     uint32_t base = list->n, rows = (uint32_t)jot_node(ctx, root)->ext[0], left = rows, work;
+    uint32_t sums = 0; /* one less than pieces, in one that is made of these */
     int64_t at;
 
     if (!jot_vec_reserve(&ctx->mem, *list, rows + 1))
@@ -73,7 +74,7 @@ joined_pieces(jot_Ctx *ctx, NodeId root, NodeList *list)
         const Node *n = jot_node(ctx, id);
 
         if (joined_is_sum(n)) {
-            if (!jot_vec_reserve(&ctx->mem, *list, 2))
+            if (++sums == rows || !jot_vec_reserve(&ctx->mem, *list, 2))
                 break;
             list->v[list->n++] = n->input[1];
             list->v[list->n++] = n->input[0];
@@ -88,10 +89,13 @@ joined_pieces(jot_Ctx *ctx, NodeId root, NodeList *list)
     return !left;
 }
 
-JOT_FN bool
-jot_joined_all(jot_Ctx *ctx, const NodeList *list, Joined *j)
+/* Looked for once, when they are asked for: most graphs have nothing to ask. */
+static bool
+joined_all(jot_Ctx *ctx, const NodeList *list, Joined *j)
 {
     uint32_t i;
+
+    j->looked = true;
 
     for (i = 0; i < list->n && !ctx->mem.failed; i++) {
         const Node *n = jot_node(ctx, list->v[i]);
@@ -122,11 +126,13 @@ joined_order(const NodeId *have, int n, const Piece *piece, int *order)
 }
 
 JOT_FN NodeId
-jot_joined_of(jot_Ctx *ctx, const Joined *j, int n, const Piece *piece, int rank,
+jot_joined_of(jot_Ctx *ctx, const NodeList *list, Joined *j, int n, const Piece *piece, int rank,
               const int64_t *row, int *order)
 {
     uint32_t i, first = 0;
 
+    if (!j->looked && !joined_all(ctx, list, j))
+        return 0;
     for (i = 0; i < j->root.n; i++) {
         const Node *root = jot_node(ctx, j->root.v[i]);
 

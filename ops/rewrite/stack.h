@@ -24,13 +24,12 @@ JOT_FN void jot_stack_shift(jot_Ctx *ctx, const Ix *from, int n, int rank, Ix *t
 
 /* Sums that put variables one after the other, and these, ext[0] of each, in the order in which
  * they lie. */
-typedef struct { NodeList root, piece; } Joined;
+typedef struct { NodeList root, piece; bool looked; } Joined;
 
-JOT_FN bool jot_joined_all(jot_Ctx *ctx, const NodeList *list, Joined *j);
-/* The one whose rows, of these extents, are these n variables; order[t]: which of them is row t.
- * 0: none. */
-JOT_FN NodeId jot_joined_of(jot_Ctx *ctx, const Joined *j, int n, const Piece *piece, int rank,
-                            const int64_t *row, int *order);
+/* The one in the list whose rows, of these extents, are these n variables; order[t]: which of them
+ * is row t. 0: none, or memory was refused (ctx->mem.failed). */
+JOT_FN NodeId jot_joined_of(jot_Ctx *ctx, const NodeList *list, Joined *j, int n,
+                            const Piece *piece, int rank, const int64_t *row, int *order);
 JOT_FN void jot_joined_free(jot_Ctx *ctx, Joined *j);
 
 /* ---- terms of sums: ops/rewrite/term.c ---- */

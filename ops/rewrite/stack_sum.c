@@ -230,7 +230,8 @@ sum_lies(Sums *s, int n, Piece *x, Piece *other, int rank, const int64_t *row)
 {
     Piece mine[STACK_MOST], theirs[STACK_MOST];
     int order[STACK_MOST], k;
-    NodeId all = jot_joined_of(s->ctx, &s->joined, n, x, rank, row, order);
+    NodeId all = jot_joined_of(s->ctx, s->list, &s->joined, n, x, rank, row,
+                               order);
 
     for (k = 0; all && k < n; k++) {
         mine[k] = x[order[k]];
@@ -421,7 +422,7 @@ jot_stack_sums(jot_Ctx *ctx, const NodeList *list)
     s.list = list;
     s.seen = jot_mem_new(&ctx->mem, list->n, 1);
     s.products = true;
-    changed = s.seen && jot_joined_all(ctx, list, &s.joined) && sums_all(&s);
+    changed = s.seen && sums_all(&s);
     s.products = false;
     if (changed)
         sums_all(&s);
