@@ -1,8 +1,8 @@
 /* plan/open/axes.c - one schedule for a kernel at all extents.
  *
- *     first plan     i0 < 64    i1:32p i1:32 i0:11c | i2 i0:1u i1:16u i1:1v
- *     another        i0 < 62    the same, for it is asked for as if i0 were 64, and i0 is 62 again
- *                               when the schedule is lowered: the last block is clamped
+ *     for most    i0 < 64    i1:32p i1:32 i0:11c | i2 i0:1u i1:16u i1:1v
+ *     another     i0 < 62    the same, for it is asked for as if i0 were 64, and i0 is 62 again
+ *                            when the schedule is lowered: the last block is clamped
  *
  *   requires  kernels that agree but for extents      keeps  what they compute
  * Read before: plan/open/axes.h, ccode/schedule/sched.h. After: plan/text.c. */
@@ -14,19 +14,20 @@ jot_open_form(const OpenSteps *open, uint32_t step)
     return open && step < open->n ? (TextForm)open->form[step] : TEXT_CLOSED;
 }
 
-/* It has the schedule of the first plan. */
-static bool
-axes_scheduled(const OpenSteps *open, uint32_t step)
+/* Whose schedule it has; NULL: its own. */
+static const OpenKernel *
+axes_from(const OpenSteps *open, uint32_t step)
 {
     TextForm form = jot_open_form(open, step);
 
-    return form == TEXT_CLAMPED || form == TEXT_SCALAR;
+    return form == TEXT_CLOSED || form == TEXT_LOOPS ? NULL
+         : form == TEXT_FEW ? &open->few[step] : &open->most[step];
 }
 
 JOT_FN bool
 jot_open_refused(const OpenSteps *open, uint32_t step)
 {
-    if (!axes_scheduled(open, step))
+    if (!axes_from(open, step))
         return false;
     open->form[step]++;
     return true;
@@ -61,17 +62,18 @@ axes_record(Arena *arena, const Kernel *k, OpenKernel *r)
 JOT_FN bool
 jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k)
 {
-    OpenKernel *first = open && step < open->n ? &open->first[step] : NULL;
+    OpenKernel *most = open && step < open->n ? &open->most[step] : NULL;
     uint32_t a;
 
-    if (!first)
+    if (!most)
         return true;
-    if (open->learn == OPEN_FIRST && !axes_record(open->arena, k, first))
+    if ((open->learn == OPEN_FOR_MOST && !axes_record(open->arena, k, most))
+        || (open->learn == OPEN_FOR_FEW && !axes_record(open->arena, k, &open->few[step])))
         return false;
-    for (a = 0; a < k->axes.n && a < first->naxes; a++) {
-        if (open->learn == OPEN_OTHER && first->axis[a] != k->axes.v[a].ext)
+    for (a = 0; a < k->axes.n && a < most->naxes; a++) {
+        if (open->learn == OPEN_OTHER && most->axis[a] != k->axes.v[a].ext)
             open->axes[step] |= (uint64_t)1 << a;
-        k->axes.v[a].open = axes_scheduled(open, step) && open->axes[step] >> a & 1;
+        k->axes.v[a].open = axes_from(open, step) && open->axes[step] >> a & 1;
     }
     return true;
 }
@@ -98,15 +100,15 @@ JOT_FN bool
 jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k, const Wanted *want,
                   Text *why)
 {
-    const OpenKernel *first = axes_scheduled(open, step) ? &open->first[step] : NULL;
+    const OpenKernel *from = axes_from(open, step);
     OpenKernel own;
 
-    if (!first || first->naxes != k->axes.n || first->nbufs != k->bufs.n)
+    if (!from || from->naxes != k->axes.n || from->nbufs != k->bufs.n)
         return jot_schedule(s, k, want, why);
-    if (!axes_record(&k->arena, k, &own) || !axes_exchange(k, &own, first)
+    if (!axes_record(&k->arena, k, &own) || !axes_exchange(k, &own, from)
         || !jot_schedule(s, k, want, why))
         return false;
-    if (!axes_exchange(k, first, &own)) {
+    if (!axes_exchange(k, from, &own)) {
         jot_text_f(why, "its schedule is made with other axes, for one size");
         return false;
     }

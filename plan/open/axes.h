@@ -6,10 +6,13 @@
 #define JOT_OPEN_AXES_H
 #include "ccode/strategy/strategy.h"
 
-/* How the text of a step is printed: as ever; with the schedule of the first plan, whose blocks are
- * clamped; as scalars with that schedule; as scalars with its own. */
-typedef enum { TEXT_CLOSED, TEXT_CLAMPED, TEXT_SCALAR, TEXT_LOOPS } TextForm;
-typedef enum { OPEN_KNOWN, OPEN_FIRST, OPEN_OTHER } OpenLearn; /* what a plan adds to this: */
+/* How the text of a step is printed: as ever; with the schedule of the plan for most, whose blocks
+ * are clamped; with that for few, which has no blocks of blocks; as scalars with that for most; as
+ * scalars with its own. */
+typedef enum { TEXT_CLOSED, TEXT_CLAMPED, TEXT_FEW, TEXT_SCALAR, TEXT_LOOPS } TextForm;
+/* What a plan adds to what is known: nothing; it is the one for most, or for few; which axes are
+ * open. */
+typedef enum { OPEN_KNOWN, OPEN_FOR_MOST, OPEN_FOR_FEW, OPEN_OTHER } OpenLearn;
 
 /* Extents of a kernel before it has a schedule. */
 typedef struct {
@@ -19,14 +22,14 @@ typedef struct {
     Layout *layout;
 } OpenKernel;
 
-/* Per step of plans that differ in extents: the kernel of the first one; axes that are not as long
- * in each. */
+/* Per step of plans that differ in extents: the kernels of two; axes that are not as long in
+ * each. */
 typedef struct {
     uint32_t n;              /* steps there is room for */
     OpenLearn learn;
     uint8_t *form;
     uint64_t *axes;
-    OpenKernel *first;
+    OpenKernel *most, *few;
     Arena *arena;            /* of what they have */
 } OpenSteps;
 
@@ -35,7 +38,7 @@ typedef struct {
 JOT_FN bool jot_open_refused(const OpenSteps *open, uint32_t step);
 JOT_FN TextForm jot_open_form(const OpenSteps *open, uint32_t step);
 JOT_FN bool jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k); /* false: memory */
-/* jot_schedule; an open kernel gets the schedule that it has in the first plan. */
+/* jot_schedule; an open kernel gets the schedule that its form says. */
 JOT_FN bool jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k,
                               const Wanted *want, Text *why);
 

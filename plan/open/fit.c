@@ -13,7 +13,8 @@
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-static void
+/* Its number, whether or not it was there. */
+static int
 space_add(OpenSpace *s, const int64_t *extent, uint8_t level)
 {
     int i, d;
@@ -22,10 +23,11 @@ space_add(OpenSpace *s, const int64_t *extent, uint8_t level)
         for (d = 0; d < s->n && s->at[i][d] == extent[d]; d++)
             ;
         if (d == s->n)
-            return;
+            return i;
     }
-    memcpy(s->at[s->samples], extent, sizeof s->at[0]);
-    s->level[s->samples++] = level;
+    memcpy(s->at[i], extent, sizeof s->at[0]);
+    s->level[i] = level;
+    return s->samples++;
 }
 
 static void
@@ -54,7 +56,7 @@ space_low(OpenSpace *s, uint8_t level)
 
         s->low[level][d] = s->least[d] + (at < most ? at : most) * s->step[d];
     }
-    space_add(s, s->low[level], level + 1);
+    s->few = space_add(s, s->low[level], level + 1);
     for (d = 0; d < s->n && s->n > 1; d++) {
         for (k = 0; k < s->n; k++)
             extent[k] = k == d ? s->low[level][k] : s->base[k];

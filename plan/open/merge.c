@@ -3,7 +3,8 @@
  *     as for one size     steps whose texts agree but for numbers that are polynomials
  *     blocks clamped      of the others, in a second round: a rest is a block whose copies beyond
  *                         the end store nothing (ccode/schedule/sched.c, ccode/lower/walk.c)
- *     scalars             of those that do not agree either, in a third
+ *     ... as for few      in a third: a schedule for most may have blocks of blocks
+ *     scalars             of those that do not agree either
  *     none                else: each size has a plan of its own
  *
  * Small extents have kernels that are built otherwise: a loop of one is none, a block that does not
@@ -524,8 +525,8 @@ merge_plan(OpenMerge *m)
 static void
 merge_told(const OpenMerge *m)
 {
-    static const char *const forms[] = {"as for one size", "blocks clamped", "scalars",
-                                        "scalars"};
+    static const char *const forms[] = {"as for one size", "blocks clamped",
+                                        "blocks clamped, as for few", "scalars", "scalars"};
     Text t = {&m->o->ctx->mem, NULL, 0, 0};
     const Plan *plan = m->f->plan;
     uint32_t i;
@@ -548,11 +549,13 @@ merge_all(OpenMerge *m)
 
     m->open.form = jot_arena_array(&m->arena, uint8_t, MERGE_STEPS);
     m->open.axes = jot_arena_array(&m->arena, uint64_t, MERGE_STEPS);
-    m->open.first = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
+    m->open.most = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
+    m->open.few = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
     m->open.arena = &m->arena;
     m->open.n = MERGE_STEPS;
     m->open.learn = OPEN_OTHER;
-    if (!was || !m->open.form || !m->open.axes || !m->open.first)
+    if (!was || !m->open.form || !m->open.axes || !m->open.most
+        || !m->open.few)
         return jot_fail_memory(o->ctx, "compile_open");
     while (again) {
         jot_open_drop(&m->set);

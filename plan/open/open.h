@@ -26,7 +26,7 @@ typedef struct {
     int n;                           /* open extents */
     int64_t least[OPEN_MOST], most[OPEN_MOST], step[OPEN_MOST], base[OPEN_MOST];
     int points[OPEN_MOST];
-    int grid, samples;
+    int grid, samples, few;          /* few: all at their low of the last level */
     int64_t at[OPEN_SAMPLES][OPEN_MOST];
     uint8_t level[OPEN_SAMPLES];     /* who needs it: plans for extents from this level on */
     int64_t low[OPEN_LEVELS][OPEN_MOST];

@@ -77,8 +77,8 @@ jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set)
         OpenSteps one = *open;
 
         i = (base + k) % o->space.samples;
-        one.learn = open->learn == OPEN_KNOWN || o->space.level[i] ? OPEN_KNOWN
-                  : k ? OPEN_OTHER : OPEN_FIRST;
+        one.learn = open->learn == OPEN_KNOWN ? OPEN_KNOWN : !k ? OPEN_FOR_MOST
+                  : i == o->space.few ? OPEN_FOR_FEW : o->space.level[i] ? OPEN_KNOWN : OPEN_OTHER;
         if (!(set->f[i] = jot_open_text_of(o, o->space.at[i], &one)))
             return false;
         set->f[i]->plan->open = NULL;
