@@ -36,7 +36,8 @@ kernel_wanted(const Make *m)
     memset(&want, 0, sizeof want);
     want.config = &m->ctx->config;
     want.target = &m->ctx->target;
-    want.dialect = jot_open_form(m->plan->open, m->plan->steps.n) >= TEXT_SCALAR
+    want.dialect = !m->dialect->device
+                && jot_open_form(m->plan->open, m->plan->steps.n) >= TEXT_SCALAR
                  ? jot_dialect_find("c") : m->dialect;
     if (m->printed) {
         want.products = jot_plan_products(m->printed, NULL);

@@ -475,10 +475,31 @@ no_memory(int stride)
     CHECK(n > 20, "%ld allocations", n);
 }
 
+/* On a device: a text serves many sizes there, too. */
+static void
+devices(const char *name)
+{
+    jot_Ctx *c = open_on(name, NULL, true);
+    bool there = !jot_error(c);
+    int kind;
+
+    if (!there)
+        SKIP("%s: %s", name, jot_message(c));
+    jot_close(c);
+    for (kind = 0; there && kind < OWN_CODE; kind++)
+        all_sizes(name, (Kind)kind, true, 5);
+}
+
 int
 main(int argc, char **argv)
 {
-    int stride = argc > 1 ? atoi(argv[1]) : 3, kind;
+    const char *device = argc > 1 && strspn(argv[1], "0123456789") == 0 ? argv[1] : NULL;
+    int stride = argc > 1 && !device ? atoi(argv[1]) : 3, kind;
+
+    if (device) {
+        devices(device);
+        return DONE();
+    }
 
     for (kind = 0; kind < KINDS; kind++) {
         all_sizes("cpu", (Kind)kind, true, stride);

@@ -426,6 +426,15 @@ chunk_sizes(GridTiles *t, int64_t batch, const Target *target)
     t->sum.part[PART_BLOCK].ext = blocks;
 }
 
+JOT_FN bool
+jot_contract_grid_open(const GridTiles *t, const TileSide *side)
+{
+    for (int i = 0; i < side->n; i++)
+        if (t->k->axes.v[side->axis[i]].open)
+            return true;
+    return false;
+}
+
 /* Rows and columns of the operands that a wave of groups reads, whose blocks go down `band` blocks
  * of m, then on to the next of n. */
 static int64_t
@@ -447,7 +456,8 @@ tile_bands(GridTiles *t, const Target *target)
 {
     int64_t mb = jot_contract_grid_blocks(&t->m), groups = tile_groups(t), best = 1, least;
     int64_t wave = target->busy * (groups > 1 ? groups : 1);
-    if (t->chunks > 1 || mb * jot_contract_grid_blocks(&t->n) <= wave)
+    if (t->chunks > 1 || mb * jot_contract_grid_blocks(&t->n) <= wave
+        || jot_contract_grid_open(t, &t->m))
         return;
     least = wave_reads(t, wave, 1) / 4 * 3;
     for (int64_t band = 2; band <= mb && band <= wave; band++)

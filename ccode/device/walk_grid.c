@@ -238,6 +238,31 @@ first_alone(const Walk *w)
     return false;
 }
 
+/* The axis of loop i, if it counts blocks of an open one: there may be more. */
+static const KAxis *
+run_open(const Walk *w, const Run *run, int i)
+{
+    int axis = w->t->nodes.v[run->node[i]].loop.axis;
+
+    return axis < KERNEL_AXES && w->k->axes.v[axis].block ? &w->k->axes.v[axis] : NULL;
+}
+
+static void
+launch_steps(Walk *w, const Run *run)
+{
+    EmitLaunch *launch = &w->code->launch[w->code->launches - 1];
+
+    launch->steps = run->steps;
+    for (int i = 0; i < run->n; i++) {
+        const KAxis *open = run_open(w, run, i);
+
+        if (open) {
+            launch->block = open->block;
+            launch->whole = open->whole;
+        }
+    }
+}
+
 static void
 walk_shared(Walk *w, uint32_t n)
 {
@@ -252,7 +277,7 @@ walk_shared(Walk *w, uint32_t n)
         return;
     }
     if (grid)
-        w->code->launch[w->code->launches - 1].steps = run.steps;
+        launch_steps(w, &run);
     if (!run.steps)
         return;
     if (!grid && run.steps == w->s->group) {
@@ -261,7 +286,7 @@ walk_shared(Walk *w, uint32_t n)
     }
     if (!grid && first_alone(w)) /* PoCL 3.1 loses a store of one before a loop of all of them */
         jot_walk_barrier(w);
-    var = jot_walk_var(w, run.steps);
+    var = jot_walk_var(w, run.steps + (run_open(w, &run, 0) ? run.below[0] : 0));
     block = jot_walk_for(w, run.steps, true, run_name(w, &run), var);
     if (!block)
         return;

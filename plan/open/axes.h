@@ -26,6 +26,7 @@ typedef struct {
  * each. */
 typedef struct {
     uint32_t n;              /* steps there is room for */
+    bool device;
     OpenLearn learn;
     uint8_t *form;
     uint64_t *axes;

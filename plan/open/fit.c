@@ -142,6 +142,12 @@ jot_open_constant(const OpenSpace *s, const OpenFit *fit)
     return i >= s->grid;
 }
 
+JOT_FN int64_t
+jot_open_blocks(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent)
+{
+    return (jot_open_value(s, &how->whole, extent) + how->block - 1) / how->block;
+}
+
 /* ---- literals ------------------------------------------------------------------------------ */
 
 static bool
@@ -156,7 +162,7 @@ jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how, const int64_t *e
     int64_t v = jot_open_value(s, &how->fit, extent);
     jot_Scalar r;
 
-    r.i = v;
+    r.i = how->form == OPEN_BLOCKS ? v * jot_open_blocks(s, how, extent) : v;
     if (literal_is_float(how->dtype)) {
         r.f = how->form == OPEN_RATIO ? how->over / (double)v : (double)v;
         if (how->narrow)

@@ -10,10 +10,12 @@
  * Small extents have kernels that are built otherwise: a loop of one is none, a block that does not
  * fit is not there. Where some steps do, the plan is for extents from there on (o->low).
  *
- *   requires  a backend that compiles C in this process      keeps  assignments, the generator
+ *   requires  a backend that compiles      keeps  assignments, the generator
  * Read before: plan/open/open.h, plan/open/fit.c, plan/open/text.c, plan/open/sample.c.
  * After: plan/open/open.c. */
 #include "plan/open/open.h"
+#include <stdio.h>
+#include <stdlib.h>
 
 enum { MERGE_STEPS = 1024 };  /* of a plan, at most */
 
@@ -26,6 +28,8 @@ typedef struct {
     uint32_t nargs;
     OpenFit *own;            /* per number that the launch has anyhow */
     OpenFit count[SCHED_PHASES];
+    uint32_t launches;       /* of a device: their steps */
+    OpenLiteral *launch;
 } OpenStep;
 
 typedef struct {
@@ -75,6 +79,92 @@ merge_launch(const OpenMerge *m, int sample, uint32_t step)
     return &m->set.f[sample]->plan->steps.v[step].best;
 }
 
+/* ... as one times the blocks of a launch. */
+static void
+merge_blocks(const OpenMerge *m, const OpenLiteral *l, const int64_t *v, bool *good,
+             OpenLiteral *how)
+{
+    const OpenSpace *s = &m->o->space;
+    int64_t rest[OPEN_SAMPLES];
+    int i;
+
+    for (i = 0; i < s->samples; i++) {
+        int64_t blocks = jot_open_blocks(s, l, s->at[i]);
+
+        rest[i] = blocks ? v[i] / blocks : 0;
+        good[i] = good[i] && rest[i] * blocks == v[i];
+    }
+    *how = *l;
+    how->dtype = JOT_I64;
+    how->form = OPEN_BLOCKS;
+    merge_number(m, rest, good, &how->fit);
+}
+
+/* ... as the one of these that serves more. */
+static void
+merge_count(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool *good, OpenLiteral *how)
+{
+    bool was[OPEN_SAMPLES], as[OPEN_SAMPLES];
+    OpenLiteral blocks;
+    uint32_t k;
+
+    memcpy(was, good, sizeof was);
+    how->dtype = JOT_I64;
+    how->form = OPEN_POLY;
+    merge_number(m, v, good, &how->fit);
+    for (k = 0; k < p->launches; k++) {
+        if (!p->launch[k].block)
+            continue;
+        memcpy(as, was, sizeof as);
+        merge_blocks(m, &p->launch[k], v, as, &blocks);
+        if (merge_level(m, as) < merge_level(m, good)) {
+            memcpy(good, as, sizeof as);
+            *how = blocks;
+        }
+    }
+}
+
+static const EmitLaunch *
+merge_shapes(const OpenMerge *m, int sample, uint32_t step)
+{
+    return m->set.f[sample]->plan->launches.v + merge_launch(m, sample, step)->first;
+}
+
+/* On a device: as many launches, of the same kinds. */
+static void
+merge_shaped(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
+{
+    const OpenSpace *s = &m->o->space;
+    const PlanLaunch *base = merge_launch(m, m->base, step);
+    int64_t v[OPEN_SAMPLES];
+    uint32_t k;
+    int i;
+
+    for (i = 0; i < s->samples; i++) {
+        const PlanLaunch *l = good[i] ? merge_launch(m, i, step) : base;
+
+        good[i] = good[i] && l->launches == base->launches && l->group == base->group;
+    }
+    p->launches = base->launches;
+    for (k = 0; k < base->launches; k++) {
+        const EmitLaunch *a = &merge_shapes(m, m->base, step)[k];
+
+        for (i = 0; i < s->samples; i++) {
+            const EmitLaunch *b = good[i] ? &merge_shapes(m, i, step)[k] : a;
+
+            good[i] = good[i] && b->kind == a->kind && b->group_nbytes == a->group_nbytes
+                   && b->block == a->block;
+            v[i] = b->whole;
+        }
+        p->launch[k].block = a->block;
+        if (a->block)
+            merge_number(m, v, good, &p->launch[k].whole);
+        for (i = 0; i < s->samples; i++)
+            v[i] = good[i] ? merge_shapes(m, i, step)[k].steps : a->steps;
+        merge_count(m, p, v, good, &p->launch[k]);
+    }
+}
+
 /* What is asked of a launch beside its text: as many numbers of its own, no more scratch than at
  * most. */
 static void
@@ -105,11 +195,12 @@ merge_own(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
             v[i] = good[i] ? merge_launch(m, i, step)->count[phase] : 0;
         merge_number(m, v, good, &p->count[phase]);
     }
+    merge_shaped(m, p, step, good);
 }
 
 /* How a number of the text follows; false: it does not change, or does not follow (good). */
 static bool
-merge_word(const OpenMerge *m, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
+merge_word(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
 {
     const OpenSpace *s = &m->o->space;
     jot_Scalar x[OPEN_SAMPLES];
@@ -118,8 +209,8 @@ merge_word(const OpenMerge *m, const int64_t *v, bool literal, bool *good, OpenL
     memset(how, 0, sizeof *how);
     how->dtype = JOT_I64;
     if (!literal) {
-        merge_number(m, v, good, &how->fit);
-        return !jot_open_constant(s, &how->fit);
+        merge_count(m, p, v, good, how);
+        return how->form == OPEN_BLOCKS || !jot_open_constant(s, &how->fit);
     }
     for (i = 0; i < s->samples; i++) {
         x[i].i = good[i] ? v[i] : v[m->base];
@@ -156,7 +247,7 @@ merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
     jot_open_literals(base, p->literal);
     for (k = 0, p->nargs = 0; k < p->n && merge_level(m, good) < OPEN_LEVELS; k++) {
         p->argument[k] = -1;
-        if (!merge_word(m, v + (size_t)k * samples, p->literal[k], good, &how))
+        if (!merge_word(m, p, v + (size_t)k * samples, p->literal[k], good, &how))
             continue;
         for (a = 0; a < p->nargs && memcmp(&p->how[a], &how, sizeof how); a++)
             ;
@@ -184,7 +275,8 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
     p->literal = jot_arena_array(&m->arena, bool, (size_t)p->n + 1);
     p->how = jot_arena_array(&m->arena, OpenLiteral, (size_t)p->n + 1);
     p->own = jot_arena_array(&m->arena, OpenFit, (size_t)base->nints + 1);
-    if (!p->argument || !p->literal || !p->how || !p->own)
+    p->launch = jot_arena_array(&m->arena, OpenLiteral, (size_t)base->launches + 1);
+    if (!p->argument || !p->literal || !p->how || !p->own || !p->launch)
         return jot_fail_memory(m->o->ctx, "compile_open");
     merge_own(m, p, step, good);
     if (!merge_words(m, p, step, good))
@@ -213,8 +305,8 @@ merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
             m->level = level;
         if (level < OPEN_LEVELS)
             continue;
-        *again |= was[i] < TEXT_LOOPS;
-        form[i] += form[i] < TEXT_LOOPS && form[i] == was[i];
+        *again |= was[i] < (m->open.device ? TEXT_CLAMPED : TEXT_LOOPS);
+        form[i] += form[i] < (m->open.device ? TEXT_CLAMPED : TEXT_LOOPS) && form[i] == was[i];
         why.n = 0;
         jot_text_f(&why, "the kernel \"%s\" is another for some of them",
                    merge_launch(m, m->base, i)->kernel->what);
@@ -257,7 +349,7 @@ merge_follow(OpenMerge *m, void *at, uint8_t kind, const OpenLiteral *how)
 {
     OpenNumber number = {at, kind, *how};
 
-    return jot_open_constant(&m->o->space, &how->fit)
+    return (how->form != OPEN_BLOCKS && jot_open_constant(&m->o->space, &how->fit))
         || jot_vec_add(m->o->ctx, m->o->numbers, number, "compile_open");
 }
 
@@ -335,7 +427,8 @@ merge_sizes(OpenMerge *m, bool *good)
             nbytes[i] = m->valid[i] ? &m->set.f[i]->plan->vars.v[k].nbytes : NULL;
             good[i] = good[i] && *nbytes[i] <= f->plan->vars.v[k].nbytes;
         }
-        if (!merge_size(m, &f->plan->vars.v[k].nbytes, nbytes, good))
+        if (f->plan->vars.v[k].kind != VAR_TEMP
+            && !merge_size(m, &f->plan->vars.v[k].nbytes, nbytes, good))
             return false;
     }
     return true;
@@ -390,6 +483,30 @@ merge_function(OpenMerge *m)
 
 /* ---- the plan -------------------------------------------------------------------------------- */
 
+/* A device's launches; numbers of the text are scalars there, and have dtypes. */
+static bool
+merge_device(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, PlanLaunch *launch)
+{
+    const PlanLaunch *from = merge_launch(m, m->base, step);
+    uint32_t k;
+
+    launch->first = plan->launches.n;
+    launch->launches = from->launches;
+    launch->group = from->group;
+    launch->kernel->group_nbytes = from->kernel->group_nbytes;
+    for (k = 0; k < from->launches; k++)
+        if (!jot_vec_add(m->o->ctx, plan->launches, merge_shapes(m, m->base, step)[k],
+                         "compile_open"))
+            return false;
+    for (k = 0; k < launch->nints; k++) {
+        jot_DType dtype = k < from->nints ? JOT_I64 : p->how[k - from->nints].dtype;
+
+        if (!jot_vec_add(m->o->ctx, plan->int_dtypes, (uint8_t)dtype, "compile_open"))
+            return false;
+    }
+    return true;
+}
+
 /* Numbers of a launch: its own, then the text's arguments. */
 static bool
 merge_ints(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, PlanLaunch *launch)
@@ -408,7 +525,7 @@ merge_ints(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, PlanLaunc
         if (!jot_vec_add(m->o->ctx, plan->ints, v, "compile_open"))
             return false;
     }
-    return true;
+    return m->o->ctx->backend->device ? merge_device(m, plan, p, step, launch) : true;
 }
 
 static bool
@@ -426,7 +543,8 @@ merge_kernel(OpenMerge *m, Make *make, OpenStep *p, uint32_t step, PlanLaunch *l
     info.vectors = from->kernel->kind == KIND_VECTOR;
     for (k = 0; k < p->n; k++)
         p->argument[k] += p->argument[k] >= 0 ? (int)from->nints : 0;
-    jot_open_text(from->kernel, p->argument, &text);
+    jot_open_text(from->kernel, p->argument, m->o->ctx->backend->device != NULL, &text);
+    if (getenv("DBG")) fprintf(stderr, "%.*s\n", (int)text.n, text.s);
     if (!m->o->ctx->mem.failed)
         jot_plan_step_launch(make, launch, &text, from->kernel->what, false, TIER_BEST, &info);
     jot_text_free(&text);
@@ -482,7 +600,26 @@ merge_numbers(OpenMerge *m, Plan *plan)
         for (phase = 0; phase < l->phases; phase++)
             if (!merge_fitted(m, &l->count[phase], OPEN_I64, &p->count[phase]))
                 return false;
+        for (k = 0; k < l->launches; k++)
+            if (!merge_follow(m, &plan->launches.v[l->first + k].steps, OPEN_LITERAL,
+                              &p->launch[k]))
+                return false;
     }
+    return true;
+}
+
+/* On a device with work-groups as large as its text says. */
+static bool
+merge_there(const Plan *plan, const PlanLaunch *l)
+{
+    uint32_t k;
+
+    if (!l->kernel->device)
+        return l->kernel->fn != NULL;
+    for (k = 0; k < l->launches; k++)
+        if (plan->launches.v[l->first + k].kind == LAUNCH_TEAMS && l->kernel->items
+            && l->kernel->items < l->group)
+            return false;
     return true;
 }
 
@@ -500,7 +637,7 @@ merge_compile(OpenMerge *m, Plan *plan)
     ok = ok && (jot_plan_compile_now(ctx, list.v, list.n)
                 || jot_fail_memory(ctx, "compile_open"));
     for (i = 0; ok && i < list.n; i++)
-        if (!list.v[i]->fn) {
+        if (!merge_there(plan, &plan->steps.v[i].best)) {
             why.n = 0;
             jot_text_f(&why, "the compiler refused the kernel \"%s\"", list.v[i]->what);
             m->level = OPEN_LEVELS;
@@ -517,7 +654,7 @@ merge_plan(OpenMerge *m)
 
     plan->dialect = NULL;
     plan->open = NULL;
-    plan->ints.n = 0;
+    plan->ints.n = plan->launches.n = 0;
     return merge_kernels(m, plan) && merge_numbers(m, plan) && jot_plan_memory(ctx, plan)
         && jot_plan_parallel(ctx, plan) && merge_compile(m, plan);
 }
@@ -553,6 +690,7 @@ merge_all(OpenMerge *m)
     m->open.few = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
     m->open.arena = &m->arena;
     m->open.n = MERGE_STEPS;
+    m->open.device = o->ctx->backend->device != NULL;
     m->open.learn = OPEN_OTHER;
     if (!was || !m->open.form || !m->open.axes || !m->open.most
         || !m->open.few)
@@ -565,7 +703,7 @@ merge_all(OpenMerge *m)
     }
     if (m->level == OPEN_LEVELS)
         return true;
-    m->f = jot_open_text_of(o, o->space.at[m->base], &m->open);
+    m->f = jot_open_text_of(o, o->space.at[m->base], &m->open, true);
     return m->f && merge_function(m) && (m->level == OPEN_LEVELS || merge_plan(m));
 }
 

@@ -103,12 +103,11 @@ open_plan(Open *o)
     char at[160], reason[160];
     Func *f;
 
-    if (backend->compile && !backend->device) {
+    if (backend->compile) {
         if (!jot_open_merge(o) || (o->shared && !open_most(o)))
             return false;
     } else {
-        jot_text_f(&why, backend->device ? "a device's launches are of one size"
-                                         : "the interpreter has no kernels");
+        jot_text_f(&why, "the interpreter has no kernels");
         if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
             return false;
         jot_func_end(f);

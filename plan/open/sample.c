@@ -59,12 +59,13 @@ jot_open_drop(OpenSet *set)
 
 /* One that is only printed. */
 JOT_FN Func *
-jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open)
+jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs)
 {
     FuncFor of = {.op = "compile_open"};
 
     of.dialect = o->ctx->backend->dialect;
     of.open = open;
+    of.graph = runs && o->ctx->backend->device;
     return jot_open_build(o, extent, &of);
 }
 
@@ -79,7 +80,7 @@ jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set)
         i = (base + k) % o->space.samples;
         one.learn = open->learn == OPEN_KNOWN ? OPEN_KNOWN : !k ? OPEN_FOR_MOST
                   : i == o->space.few ? OPEN_FOR_FEW : o->space.level[i] ? OPEN_KNOWN : OPEN_OTHER;
-        if (!(set->f[i] = jot_open_text_of(o, o->space.at[i], &one)))
+        if (!(set->f[i] = jot_open_text_of(o, o->space.at[i], &one, false)))
             return false;
         set->f[i]->plan->open = NULL;
     }
