@@ -80,6 +80,7 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
     want.plain = plain;
     want.seed = plain ? 0 : jot_hash_u64(jot_str_seed(m->ctx->config.schedule), m->plan->steps.n);
     want.refusals = dump && !quick && jot_plan_dumps(m->ctx, 'r') ? &m->dump : NULL;
+    k->ix->undivided = m->dialect->device && jot_open_form(open, step) != TEXT_CLOSED;
     ok = jot_open_schedule(open, step, &s, k, &want, why) && jot_sched_verify(&s, why);
     if (ok && schedule)
         jot_sched_print(&s, schedule);
@@ -87,6 +88,7 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
     ok = ok
          && jot_emit(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
                      &m->dump, out, info, why);
+    k->ix->undivided = false;
     jot_sched_close(&s);
     return ok;
 }

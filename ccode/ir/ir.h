@@ -106,13 +106,14 @@ typedef struct {
  * run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
 /* open: the text is to serve other extents, too, as far as it can. An open axis may also count the
- * blocks of one, `block` points each, of `whole`; block 0: it does not. */
+ * blocks of one, `block` points each, of `whole`; block 0: it does not. most: what decides as long
+ * as it is open; 0: ext. */
 typedef struct {
     const char *name;
     int64_t ext;
     uint8_t kind;
     bool open;
-    int64_t block, whole;
+    int64_t block, whole, most;
 } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 

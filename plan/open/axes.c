@@ -76,6 +76,7 @@ jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k)
             open->axes[step] |= (uint64_t)1 << a;
         k->axes.v[a].open = open->axes[step] >> a & 1
                          && (axes_from(open, step) || (open->device && open->form[step]));
+        k->axes.v[a].most = k->axes.v[a].open && open->device ? most->axis[a] : 0;
     }
     return true;
 }

@@ -14,8 +14,6 @@
  * Read before: plan/open/open.h, plan/open/fit.c, plan/open/text.c, plan/open/sample.c.
  * After: plan/open/open.c. */
 #include "plan/open/open.h"
-#include <stdio.h>
-#include <stdlib.h>
 
 enum { MERGE_STEPS = 1024 };  /* of a plan, at most */
 
@@ -544,7 +542,6 @@ merge_kernel(OpenMerge *m, Make *make, OpenStep *p, uint32_t step, PlanLaunch *l
     for (k = 0; k < p->n; k++)
         p->argument[k] += p->argument[k] >= 0 ? (int)from->nints : 0;
     jot_open_text(from->kernel, p->argument, m->o->ctx->backend->device != NULL, &text);
-    if (getenv("DBG")) fprintf(stderr, "%.*s\n", (int)text.n, text.s);
     if (!m->o->ctx->mem.failed)
         jot_plan_step_launch(make, launch, &text, from->kernel->what, false, TIER_BEST, &info);
     jot_text_free(&text);
