@@ -78,7 +78,7 @@ jot_kernel_string(Kernel *k, const char *text)
 JOT_FN int
 jot_kernel_axis(Kernel *k, const char *name, int64_t ext)
 {
-    KAxis axis = {jot_kernel_string(k, name), ext, AXIS_PLAIN, false, 0, 0, 0};
+    KAxis axis = {.name = jot_kernel_string(k, name), .ext = ext};
     if (!axis.name || ext < 0 || k->axes.n >= KERNEL_AXES || !jot_vec_reserve(k->mem, k->axes, 1))
         return -1;
     *(KAxis *)jot_vec_push(k->mem, k->axes) = axis;

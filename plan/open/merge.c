@@ -198,7 +198,8 @@ merge_own(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
 
 /* How a number of the text follows; false: it does not change, or does not follow (good). */
 static bool
-merge_word(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
+merge_word(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool literal, bool *good,
+           OpenLiteral *how)
 {
     const OpenSpace *s = &m->o->space;
     jot_Scalar x[OPEN_SAMPLES];
