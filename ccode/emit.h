@@ -65,7 +65,7 @@ typedef struct {
     uint8_t kind;
     int64_t steps;
     size_t group_nbytes;    /* memory that a group is given, beside the text's arrays */
-    int64_t block, whole;   /* steps are a multiple of the blocks of an open axis (KAxis) */
+    int64_t block[3], whole[3]; /* ... axes that count blocks of open ones (KAxis); 0: no more */
 } EmitLaunch;
 #define EMIT_LAUNCHES 16
 #define EMIT_INTS 96

@@ -3,7 +3,8 @@
  * compilation for sizes that share one; sizes that come often, sizes with plans of their own, and
  * why; what is
  * refused, by name; the n-th allocation refused. test_open STRIDE: of sizes and of allocations; 1
- * is all of them. test_open DEVICE [all]: some of it there.
+ * is all of them. test_open DEVICE [all or a kind of network]: some of
+ * it there.
  *
  * Guards: plan/open/open.c, plan/open/merge.c, plan/open/sample.c, plan/open/axes.c,
  * plan/open/text.c, plan/open/fit.c. */
@@ -479,7 +480,7 @@ no_memory(int stride)
 
 /* On a device: a text serves many sizes there, too. */
 static void
-devices(const char *name, bool all)
+devices(const char *name, const char *of)
 {
     jot_Ctx *c = open_on(name, NULL, true);
     bool there = !jot_error(c);
@@ -489,8 +490,8 @@ devices(const char *name, bool all)
         SKIP("%s: %s", name, jot_message(c));
     jot_close(c);
     for (kind = 0; there && kind < OWN_CODE; kind++)
-        if (all || kind == DENSE || kind == SUMS || kind == JOINED)
-            all_sizes(name, (Kind)kind, true, all ? 1 : 3);
+        if (of ? !strcmp(of, "all") || !strcmp(of, kinds[kind]) : kind == DENSE || kind == SUMS)
+            all_sizes(name, (Kind)kind, true, 3);
 }
 
 int
@@ -500,7 +501,7 @@ main(int argc, char **argv)
     int stride = argc > 1 && !device ? atoi(argv[1]) : 3, kind;
 
     if (device) {
-        devices(device, argc > 2);
+        devices(device, argc > 2 ? argv[2] : NULL);
         return DONE();
     }
 

@@ -440,7 +440,7 @@ chunk_sizes(GridTiles *t, int64_t batch, const Target *target)
     int64_t want = target->busy / (groups > 0 ? groups : 1);
     int64_t most = blocks * t->sum.block / TILE_CHUNK;
     t->chunks = want < most ? want : most;
-    if (t->chunks < 2) {
+    if (t->chunks < 2 || jot_contract_grid_open(t, &t->sum)) {
         t->chunks = 1;
         return;
     }
@@ -527,6 +527,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
         tile_buffers(t, target);
         side_settle(k, &t->m, t->c.m);
         side_settle(k, &t->n, t->c.n);
+        side_settle(k, &t->sum, t->c.k);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t)
              && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }

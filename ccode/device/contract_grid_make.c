@@ -35,7 +35,7 @@ split_side(GridTiles *t, TileSide *side, uint64_t axes, const char *const *names
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
-    bool open = side != &t->sum && jot_contract_grid_open(t, side);
+    bool open = jot_contract_grid_open(t, side);
     Ix rest;
     for (int i = 0; i < PARTS; i++)
         side->part[i].axis = i == PART_BLOCK && (open || side == &t->m) /* a grid has an axis */

@@ -145,7 +145,12 @@ jot_open_constant(const OpenSpace *s, const OpenFit *fit)
 JOT_FN int64_t
 jot_open_blocks(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent)
 {
-    return (jot_open_value(s, &how->whole, extent) + how->block - 1) / how->block;
+    int64_t n = 1;
+    int i;
+
+    for (i = 0; i < 2 && how->block[i]; i++)
+        n *= (jot_open_value(s, &how->whole[i], extent) + how->block[i] - 1) / how->block[i];
+    return n;
 }
 
 /* ---- literals ------------------------------------------------------------------------------ */

@@ -15,7 +15,8 @@
  * After: plan/open/open.c. */
 #include "plan/open/open.h"
 
-enum { MERGE_STEPS = 1024 };  /* of a plan, at most */
+enum { MERGE_STEPS = 1024,    /* of a plan, at most */
+       OPEN_BLOCKED = 6 };    /* axes in blocks, of the launches of a kernel */
 
 /* One step: how its numbers follow. */
 typedef struct {
@@ -26,8 +27,11 @@ typedef struct {
     uint32_t nargs;
     OpenFit *own;            /* per number that the launch has anyhow */
     OpenFit count[SCHED_PHASES];
-    uint32_t launches;       /* of a device: their steps */
+    uint32_t launches;       /* of a device: their steps; blocks of open axes */
     OpenLiteral *launch;
+    int nblocks;
+    int64_t block[OPEN_BLOCKED];
+    OpenFit whole[OPEN_BLOCKED];
 } OpenStep;
 
 typedef struct {
@@ -77,55 +81,78 @@ merge_launch(const OpenMerge *m, int sample, uint32_t step)
     return &m->set.f[sample]->plan->steps.v[step].best;
 }
 
-/* ... as one times the blocks of a launch. */
+/* ... as one times blocks. */
 static void
-merge_blocks(const OpenMerge *m, const OpenLiteral *l, const int64_t *v, bool *good,
-             OpenLiteral *how)
+merge_blocks(const OpenMerge *m, const int64_t *v, bool *good, OpenLiteral *how)
 {
     const OpenSpace *s = &m->o->space;
     int64_t rest[OPEN_SAMPLES];
     int i;
 
     for (i = 0; i < s->samples; i++) {
-        int64_t blocks = jot_open_blocks(s, l, s->at[i]);
+        int64_t blocks = jot_open_blocks(s, how, s->at[i]);
 
         rest[i] = blocks ? v[i] / blocks : 0;
         good[i] = good[i] && rest[i] * blocks == v[i];
     }
-    *how = *l;
-    how->dtype = JOT_I64;
-    how->form = OPEN_BLOCKS;
     merge_number(m, rest, good, &how->fit);
 }
 
-/* ... as the one of these that serves more. */
+/* ... as the one of these that serves more: blocks of one axis, or of two. */
 static void
 merge_count(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool *good, OpenLiteral *how)
 {
     bool was[OPEN_SAMPLES], as[OPEN_SAMPLES];
-    OpenLiteral blocks;
-    uint32_t k;
+    int i, j;
 
     memcpy(was, good, sizeof was);
     how->dtype = JOT_I64;
     how->form = OPEN_POLY;
     merge_number(m, v, good, &how->fit);
-    for (k = 0; k < p->launches; k++) {
-        if (!p->launch[k].block)
-            continue;
-        memcpy(as, was, sizeof as);
-        merge_blocks(m, &p->launch[k], v, as, &blocks);
-        if (merge_level(m, as) < merge_level(m, good)) {
-            memcpy(good, as, sizeof as);
-            *how = blocks;
+    for (i = 0; i < p->nblocks; i++)
+        for (j = i; j < p->nblocks; j++) {
+            OpenLiteral blocks = {.form = OPEN_BLOCKS, .dtype = JOT_I64};
+
+            blocks.block[0] = p->block[i];
+            blocks.whole[0] = p->whole[i];
+            if (j > i) {
+                blocks.block[1] = p->block[j];
+                blocks.whole[1] = p->whole[j];
+            }
+            memcpy(as, was, sizeof as);
+            merge_blocks(m, v, as, &blocks);
+            if (merge_level(m, as) < merge_level(m, good)) {
+                memcpy(good, as, sizeof as);
+                *how = blocks;
+            }
         }
-    }
 }
 
 static const EmitLaunch *
 merge_shapes(const OpenMerge *m, int sample, uint32_t step)
 {
     return m->set.f[sample]->plan->launches.v + merge_launch(m, sample, step)->first;
+}
+
+/* Blocks of the open axes that a launch tells. */
+static void
+merge_blocked(OpenMerge *m, OpenStep *p, uint32_t step, uint32_t k, bool *good)
+{
+    const OpenSpace *s = &m->o->space;
+    const EmitLaunch *a = &merge_shapes(m, m->base, step)[k];
+    int64_t v[OPEN_SAMPLES];
+    int i, j;
+
+    for (j = 0; j < 3 && a->block[j] && p->nblocks < OPEN_BLOCKED; j++) {
+        for (i = 0; i < s->samples; i++) {
+            const EmitLaunch *b = good[i] ? &merge_shapes(m, i, step)[k] : a;
+
+            good[i] = good[i] && b->block[j] == a->block[j];
+            v[i] = b->whole[j];
+        }
+        p->block[p->nblocks] = a->block[j];
+        merge_number(m, v, good, &p->whole[p->nblocks++]);
+    }
 }
 
 /* On a device: as many launches, of the same kinds. */
@@ -138,27 +165,23 @@ merge_shaped(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
     uint32_t k;
     int i;
 
+    p->launches = base->launches;
+    p->nblocks = 0;
     for (i = 0; i < s->samples; i++) {
         const PlanLaunch *l = good[i] ? merge_launch(m, i, step) : base;
 
         good[i] = good[i] && l->launches == base->launches && l->group == base->group;
     }
-    p->launches = base->launches;
     for (k = 0; k < base->launches; k++) {
         const EmitLaunch *a = &merge_shapes(m, m->base, step)[k];
 
+        merge_blocked(m, p, step, k, good);
         for (i = 0; i < s->samples; i++) {
             const EmitLaunch *b = good[i] ? &merge_shapes(m, i, step)[k] : a;
 
-            good[i] = good[i] && b->kind == a->kind && b->group_nbytes == a->group_nbytes
-                   && b->block == a->block;
-            v[i] = b->whole;
+            good[i] = good[i] && b->kind == a->kind && b->group_nbytes == a->group_nbytes;
+            v[i] = b->steps;
         }
-        p->launch[k].block = a->block;
-        if (a->block)
-            merge_number(m, v, good, &p->launch[k].whole);
-        for (i = 0; i < s->samples; i++)
-            v[i] = good[i] ? merge_shapes(m, i, step)[k].steps : a->steps;
         merge_count(m, p, v, good, &p->launch[k]);
     }
 }

@@ -36,7 +36,7 @@ typedef struct {
  * integers, as samples at consecutive points are. */
 typedef struct { int64_t term[OPEN_TERMS]; } OpenFit;
 
-/* How a number follows: as a polynomial, as `over` divided by one, as one times the blocks, of
+/* How a number follows: as a polynomial, as `over` divided by one, as one times blocks, of
  * `block` points each, that `whole` points need; `narrow`: as f32. */
 typedef enum { OPEN_POLY, OPEN_RATIO, OPEN_BLOCKS } OpenForm;
 typedef struct {
@@ -44,8 +44,8 @@ typedef struct {
     bool narrow;
     jot_DType dtype;
     double over;
-    int64_t block;
-    OpenFit fit, whole;
+    int64_t block[2];        /* 0: no more */
+    OpenFit fit, whole[2];
 } OpenLiteral;
 
 /* A number of the function that changes with the extents, and how. */
