@@ -267,7 +267,7 @@ launch_steps(Walk *w, const Run *run)
     uint32_t n = 0;
 
     launch->steps = run->steps;
-    for (uint32_t a = 0; a < w->k->axes.n && n < 3; a++)
+    for (uint32_t a = 0; a < w->k->axes.n && n < EMIT_BLOCKED; a++)
         if (w->k->axes.v[a].block) {
             launch->block[n] = w->k->axes.v[a].block;
             launch->whole[n++] = w->k->axes.v[a].whole;
