@@ -66,8 +66,8 @@ typedef struct {
     uint8_t kind;
     int64_t steps;
     size_t group_nbytes;    /* memory that a group is given, beside the text's arrays */
-    int64_t block[EMIT_BLOCKED], whole[EMIT_BLOCKED]; /* axes that count blocks of open ones (KAxis);
-                               0: no more */
+    int64_t block[EMIT_BLOCKED], whole[EMIT_BLOCKED]; /* axes that count blocks of open ones
+                               (KAxis); 0: no more */
 } EmitLaunch;
 #define EMIT_LAUNCHES 16
 #define EMIT_INTS 96

@@ -583,8 +583,7 @@ JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
 JOT_FN bool jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out);
 JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
 JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
-/* plan/device/device.c: the same on a backend with a Device. scalar: per plan.scalars; NULL: as
- * the graph has them. */
+/* plan/device/device.c: the same on a device. scalar: per plan.scalars; NULL: the graph's. */
 JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
                                    const jot_Scalar *scalar, Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);

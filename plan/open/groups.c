@@ -1,11 +1,11 @@
-/* plan/open/groups.c - launches of a device at many extents: as many work-groups as there are blocks.
+/* plan/open/groups.c - launches of a device at many extents: as many work-groups as blocks.
  *
- *     61 rows, blocks of 16     4 blocks      groups 4 * 3 columns      none of these lies on a
- *     65                        5                    5 * 3              polynomial, but 61 and 65 do
+ *     61 rows, blocks of 16     4 blocks      groups 4 * 3 columns      these lie on no polynomial,
+ *     65                        5                    5 * 3              61 and 65 do
  *
- * An axis that counts blocks of an open one says of how many points they are, and of how many in all
- * (KAxis.block): a number that is none of the extents' polynomials may be one of them times blocks
- * of an axis, or of two.
+ * An axis that counts blocks of an open one says of how many points they are, and of how many in
+ * all (KAxis.block): a number that is no polynomial of the extents may be one times blocks of an
+ * axis, or of two.
  *
  * Read before: plan/open/merge.h. After: plan/open/merge.c, plan/open/whole.c. */
 #include "plan/open/merge.h"

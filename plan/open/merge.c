@@ -11,7 +11,8 @@
  * fit is not there. Where some steps do, the plan is for extents from there on (o->low).
  *
  *   requires  a backend that compiles      keeps  assignments, the generator
- * Read before: plan/open/merge.h, plan/open/groups.c, plan/open/fit.c, plan/open/text.c, plan/open/sample.c.
+ * Read before: plan/open/merge.h, plan/open/groups.c, plan/open/fit.c, plan/open/text.c,
+ * plan/open/sample.c.
  * After: plan/open/whole.c, plan/open/range.c. */
 #include "plan/open/merge.h"
 
@@ -228,7 +229,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
     return true;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static void
 merge_told(const OpenMerge *m)

@@ -45,7 +45,7 @@ JOT_FN uint8_t jot_merge_level(const OpenMerge *m, const bool *good);
 /* A number at each sample as a polynomial; samples that do not lie on it are no good. */
 JOT_FN void jot_merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit);
 JOT_FN const PlanLaunch *jot_merge_launch(const OpenMerge *m, int sample, uint32_t step);
-/* plan/open/groups.c: a number as a polynomial, or as one times blocks: what serves more samples. */
+/* plan/open/groups.c: a number as a polynomial, or as one times blocks: what serves more. */
 JOT_FN void jot_merge_count(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool *good,
                             OpenLiteral *how);
 /* Of a device's launches: as many, of the same kinds; how their steps follow. */
