@@ -587,8 +587,7 @@ JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start
 JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
                                    const jot_Scalar *scalar, Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
-/* Does a kernel's build allow fewer items than its work-groups have? Then the target's groups are
- * as small from now on, and the plan is to be made anew. */
+/* A kernel's build has smaller groups than the plan's? The target has, then: plan anew. */
 JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);
 
 /* plan/options.c */

@@ -6,9 +6,9 @@
  * is all of them. test_open DEVICE [all or a kind of network]: some of
  * it there.
  *
- * Guards: plan/open/open.c, plan/open/range.c, plan/open/merge.c, plan/open/groups.c, plan/open/whole.c,
- * plan/open/sample.c, plan/open/fused.c, plan/open/axes.c,
- * plan/open/text.c, plan/open/fit.c. */
+ * Guards: plan/open/open.c, plan/open/range.c, plan/open/merge.c, plan/open/groups.c,
+ * plan/open/whole.c, plan/open/sample.c, plan/open/fused.c, plan/open/axes.c, plan/open/text.c,
+ * plan/open/fit.c. */
 #include "nn.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
