@@ -237,6 +237,26 @@ jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_
     return jot_plan_step_end(m, &step, ok);
 }
 
+/* A kernel that is no group's; for many extents in the first form that it can have. */
+static bool
+text_own(KernelStep *s, PlanTier tier, Text *out, EmitInfo *info, Text *why)
+{
+    Make *m = s->m;
+    Kernel k;
+    bool ok;
+
+    if (!m->plan->open)
+        return text_print(m, s->own, tier, s->sched, true, out, info, why);
+    do {
+        why->n = out->n = 0;
+        ok = jot_kernel_copy(&k, s->own)
+          && text_print(m, &k, tier, s->sched, true, out, info, why);
+        jot_kernel_close(&k);
+    } while (!ok && !m->ctx->status && !m->ctx->mem.failed
+             && jot_open_refused(m->plan->open, m->plan->steps.n));
+    return ok;
+}
+
 /* Its text for a tier is what the step launches there. */
 static bool
 kernel_tier(KernelStep *s, PlanTier tier)
@@ -251,8 +271,7 @@ kernel_tier(KernelStep *s, PlanTier tier)
     int i;
 
     if (s->own)
-        ok = text_print(m, s->own, tier, s->sched, true, &text, &info, &why)
-          || text_refused(m, &why, s->what);
+        ok = text_own(s, tier, &text, &info, &why) || text_refused(m, &why, s->what);
     else
         ok = text_group(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
     if (ok)
