@@ -124,7 +124,7 @@ jot_merge_launches(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, P
     jot_Ctx *ctx = m->o->ctx;
     uint32_t k;
 
-    if (!ctx->backend->device)
+    if (!m->open.device)
         return true;
     launch->first = plan->launches.n;
     launch->launches = from->launches;

@@ -168,6 +168,8 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
     if (!merge_words(m, p, step, good))
         return false;
     *level = jot_merge_level(m, good);
+    for (i = 0; i < m->o->space.grid; i++)
+        p->near |= !good[i];
     return true;
 }
 
@@ -193,6 +195,7 @@ merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
         if (level < OPEN_LEVELS)
             continue;
         *again |= was[i] < last;
+        m->near |= was[i] >= last && m->step[i].near;
         form[i] += form[i] < last && form[i] == was[i];
         why.n = 0;
         jot_text_f(&why, "the kernel \"%s\" is another for some of them",
@@ -209,7 +212,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
     uint8_t level;
     int i;
 
-    *again = false;
+    *again = m->near = false;
     memcpy(was, m->open.form, MERGE_STEPS);
     if (!jot_open_sample(m->o, &m->open, &m->set))
         return false;
@@ -297,7 +300,7 @@ merge_lower(OpenMerge *m, uint8_t *was)
 /* Contractions in turn on blocks of rows have schedules of one size: where they are kernels that
  * are not merged, or as scalars only, each contraction is to be a kernel of its own. */
 static bool
-merge_apart(const OpenMerge *m)
+merge_in_turn(const OpenMerge *m)
 {
     const Plan *plan = m->set.f[m->base]->plan;
     uint32_t i;
@@ -330,12 +333,13 @@ merge_ways(OpenMerge *m, uint8_t *was)
     int way, second = -1;
     bool slow = false;
 
-    for (way = 0; way < 4 && !m->o->whole; way++) {
+    for (way = m->o->dialect ? 2 : 0; way < 4 && !m->o->whole; way++) {
         if (way % 2 && !slow)
             continue; /* nothing to take apart */
         if (!merge_way(m, was, way / 2, way % 2))
             return false;
-        slow = merge_apart(m);
+        slow = merge_in_turn(m);
+        m->o->whole |= way >= 2 && second < 0 && m->near && (!slow || way == 3);
         if (m->level < OPEN_LEVELS && !slow)
             return merge_lower(m, was);
         if (m->level < OPEN_LEVELS && second < 0)
@@ -357,7 +361,7 @@ merge_all(OpenMerge *m)
     m->open.fused = jot_arena_array(&m->arena, OpenFused, 1);
     m->open.arena = &m->arena;
     m->open.n = MERGE_STEPS;
-    m->open.device = o->ctx->backend->device != NULL;
+    m->open.device = !o->dialect && o->ctx->backend->device;
 
     if (!was || !m->open.form || !m->open.axes || !m->open.most
         || !m->open.few || !m->open.fused)

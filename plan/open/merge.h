@@ -13,6 +13,7 @@ enum { MERGE_STEPS = 1024,    /* of a plan, at most */
 /* One step: how its numbers follow. */
 typedef struct {
     uint8_t level;           /* from where on its texts serve */
+    bool near;               /* ... those of sizes next to each other differ */
     uint32_t n;              /* numbers of the text */
     int *argument;           /* per number: of the merged text, or -1 */
     bool *literal;           /* ... it is one of a float */
@@ -36,6 +37,7 @@ typedef struct {
     uint8_t level;           /* the plan is for extents from low[level] on */
     Arena arena;
     OpenStep *step;
+    bool near;               /* a step is such in its last form: no range has one plan */
     Func *f;                 /* what becomes the function, at most extents */
 } OpenMerge;
 

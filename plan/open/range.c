@@ -34,7 +34,7 @@ range_costs(Open *o)
 }
 
 static void
-range_bounds(const Open *o, const int64_t *least, const int64_t *most, Text *t)
+range_between(const Open *o, const int64_t *least, const int64_t *most, Text *t)
 {
     int d;
 
@@ -53,7 +53,7 @@ range_told(const Open *o, const Open *root, Text *t)
         return;
     if (o != root) {
         jot_text_f(t, "; ");
-        range_bounds(o, o->space.least, o->space.most, t);
+        range_between(o, o->space.least, o->space.most, t);
         jot_text_f(t, o->shared ? ": one plan" : ": ");
     }
     if (!o->shared)
@@ -86,6 +86,26 @@ range_tell(Open *root)
     jot_plan_log(root->ctx, &dump);
 }
 
+/* A plan of the most extents alone is none of a range: its halves may have some. */
+static void
+range_serves(Open *o)
+{
+    Text why = {NULL, o->why, 0, sizeof o->why};
+    bool one = true, some = false;
+    int d;
+
+    for (d = 0; o->shared && d < o->space.n; d++) {
+        one &= o->low[d] == o->space.most[d];
+        some |= o->space.least[d] < o->space.most[d];
+    }
+    if (!o->shared || !one || !some)
+        return;
+    jot_func_end(o->shared);
+    o->shared = NULL;
+    jot_vec_free(&o->ctx->mem, o->numbers);
+    jot_text_f(&why, "the plan of the largest serves no other");
+}
+
 JOT_FN bool
 jot_open_try(Open *o, Open *root)
 {
@@ -94,10 +114,13 @@ jot_open_try(Open *o, Open *root)
 
     if (o->tried)
         return true;
-    o->whole = !backend->compile;
+    o->whole = !o->dialect && !backend->compile;
     if (o->whole)
         jot_text_f(&why, "the interpreter has no kernels");
-    else if (!jot_open_merge(o) || (o->shared && !range_costs(o)))
+    else if (!jot_open_merge(o))
+        return false;
+    range_serves(o);
+    if (o->shared && !range_costs(o))
         return false;
     o->tried = true;
     range_tell(root);
@@ -123,12 +146,15 @@ range_new(const Open *o)
         return NULL;
     }
     in->ctx = o->ctx;
+    in->op = o->op;
+    in->dialect = o->dialect;
     in->space = o->space;
     memcpy(in->name, o->name, sizeof in->name);
     in->build = o->build;
     in->user = o->user;
     in->in = o->in;
     in->out = o->out;
+    in->dtype = o->dtype;
     in->nin = o->nin;
     in->nout = o->nout;
     return in;
@@ -145,9 +171,8 @@ range_middle(const OpenSpace *s, int d)
     return at;
 }
 
-/* Which range within the extents are in; *at: where it is kept, NULL: they are of none. */
-static void
-range_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s)
+JOT_FN void
+jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s)
 {
     int d, longest = 0;
 
@@ -187,7 +212,7 @@ jot_open_range(Open *root, const int64_t *extent, Open **range)
             *range = o;
             return true;
         }
-        range_within(o, extent, &at, &s);
+        jot_open_within(o, extent, &at, &s);
         for (values = 1, d = 0; at && d < s.n; d++)
             values *= (double)range_values(&s, d);
         if (!at || values <= OPEN_FEW || (!*at && root->ranges == OPEN_RANGES))

@@ -41,6 +41,8 @@ jot_open_build(Open *o, const int64_t *extent, const FuncFor *of)
     } else if (!ctx->status) {
         f = jot_func_make(ctx, in, out, of);
     }
+    for (k = 0; f && k < o->nout; k++)
+        o->dtype[k] = f->output[k].shape.dtype;
     jot_pop(ctx);
     jot_set_random_state(ctx, random);
     return f;
@@ -61,11 +63,12 @@ jot_open_drop(OpenSet *set)
 JOT_FN Func *
 jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs)
 {
-    FuncFor of = {.op = "compile_open"};
+    FuncFor of = {0};
 
-    of.dialect = o->ctx->backend->dialect;
+    of.op = o->op;
+    of.dialect = o->dialect ? o->dialect : o->ctx->backend->dialect;
     of.open = open;
-    of.graph = runs && o->ctx->backend->device;
+    of.graph = runs && !o->dialect && o->ctx->backend->device;
     return jot_open_build(o, extent, &of);
 }
 

@@ -182,7 +182,7 @@ merge_kernel(OpenMerge *m, Make *make, OpenStep *p, uint32_t step, PlanLaunch *l
     info.vectors = from->kernel->kind == KIND_VECTOR;
     for (k = 0; k < p->n; k++)
         p->argument[k] += p->argument[k] >= 0 ? (int)from->nints : 0;
-    jot_open_text(from->kernel, p->argument, m->o->ctx->backend->device != NULL, &text);
+    jot_open_text(from->kernel, p->argument, m->open.device, &text);
     if (!m->o->ctx->mem.failed)
         jot_plan_step_launch(make, launch, &text, from->kernel->what, false, TIER_BEST, &info);
     jot_text_free(&text);
@@ -201,7 +201,7 @@ merge_kernels(OpenMerge *m, Plan *plan)
     memset(&make, 0, sizeof make);
     make.ctx = m->o->ctx;
     make.plan = plan;
-    make.dialect = jot_dialect_find(m->o->ctx->backend->dialect);
+    make.dialect = jot_dialect_find(m->o->dialect ? m->o->dialect : m->o->ctx->backend->dialect);
     make.dump.mem = &m->o->ctx->mem;
     for (i = 0; ok && i < plan->steps.n; i++) {
         memset(launch, 0, sizeof launch);
@@ -275,9 +275,9 @@ jot_merge_plan(OpenMerge *m)
     jot_Ctx *ctx = m->o->ctx;
     Plan *plan = m->f->plan;
 
-    plan->dialect = NULL;
+    plan->dialect = m->o->dialect;
     plan->open = NULL;
     plan->ints.n = plan->launches.n = 0;
     return merge_kernels(m, plan) && merge_numbers(m, plan) && jot_plan_memory(ctx, plan)
-        && jot_plan_parallel(ctx, plan) && merge_compile(m, plan);
+        && (plan->dialect || (jot_plan_parallel(ctx, plan) && merge_compile(m, plan)));
 }
