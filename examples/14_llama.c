@@ -318,7 +318,7 @@ usage(const char *program)
 {
     fprintf(stderr, "usage: %s [--model FILE] [--words FILE] [--prompt TEXT]... [--tokens N]\n"
             "    [--temperature X] [--top-k N] [--top-p X] [--seed N] [--room N] [--window]\n"
-            "    [--exact]   (what meets weights of few bits is not rounded to 8)\n"
+            "    [--exact]   (what meets weights of bf16 or of few bits is not rounded)\n"
             "    [--train TEXTFILE] [--steps N] [--layers 2..6] [--quick]\n", program);
     return false;
 }
