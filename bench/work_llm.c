@@ -1,7 +1,8 @@
 /* bench/work_llm.c - language models of Llama's kind: products by weights of few bits, llm_q8_0_1 of
  * one row, and models of 15 and 110 million weights, one token at place 100 of a conversation or 128
  * tokens of a prompt. Weights are zeros: what they are does not matter to time. What meets weights
- * of few bits is rounded to 8, as ggml does. */
+ * of few bits is rounded to 8, as ggml does, what meets bf16 to that, as PyTorch does; caches are of
+ * halves then, as theirs are. */
 #include <string.h>
 #include "bench/work.h"
 #include "examples/llama/llama.h"
@@ -60,7 +61,7 @@ model_open(Llama *m, Bench *b)
             .wv = weight(b->c, d, d, t, f), .wo = weight(b->c, d, d, t, f),
             .w1 = weight(b->c, h, d, t, f), .w2 = weight(b->c, d, h, t, f),
             .w3 = weight(b->c, h, d, t, f), .norm = m->norm, .ff_norm = m->norm};
-    llama_room(m, 1, m->of.length, JOT_F32);
+    llama_room(m, 1, m->of.length, llama_room_dtype(m));
 }
 
 static jot_Var

@@ -206,7 +206,7 @@ speak(Llama *m, const LlamaWords *w, const Options *o)
         wide--;
     s.wide = (int)wide;
     m->rounded = !o->exact;
-    bool ok = llama_room(m, rows, room, JOT_F32) && talk_begin(&s, o);
+    bool ok = llama_room(m, rows, room, llama_room_dtype(m)) && talk_begin(&s, o);
     if (ok) {
         s.step = talk_compile(&s, 1, true);
         s.piece = talk_compile(&s, wide, false);

@@ -47,7 +47,9 @@ typedef struct {
 
 /* Weights drawn as for training, f32, or of a dtype, or quantised; 0: the context says why. */
 bool llama_drawn(Llama *m, jot_Ctx *c, const LlamaSizes *of, jot_DType dtype, LlamaForm form);
-/* Empty caches for so many conversations of so many tokens each. */
+/* Empty caches for so many conversations of so many tokens each. What they are of by itself: where
+ * what meets the weights is rounded, halves, bf16 beside weights of bf16, else f16. */
+jot_DType llama_room_dtype(const Llama *m);
 bool llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype);
 /* All that an optimiser changes, into list, which has room for `most`: how many there are. */
 int llama_parameters(const Llama *m, jot_Var *list, int most);

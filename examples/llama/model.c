@@ -292,6 +292,15 @@ llama_loss(Llama *m, jot_Var tokens, int64_t t)
 
 /* ---- what it is made of ---- */
 
+jot_DType
+llama_room_dtype(const Llama *m)
+{
+    jot_DType dtype = jot_dtype(m->out.data);
+
+    return !m->rounded || (m->out.form == LLAMA_PLAIN && dtype != JOT_BF16) ? JOT_F32
+           : m->out.form == LLAMA_PLAIN ? JOT_BF16 : JOT_F16;
+}
+
 bool
 llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype)
 {
