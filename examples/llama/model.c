@@ -139,8 +139,11 @@ llama_times(jot_Var x, LlamaWeight w, bool rounded)
     jot_Var y, each;
 
     if (w.form == LLAMA_PLAIN) {
-        if (rounded && jot_dtype(w.data) == JOT_BF16)
-            x = jot_cast(jot_stop_fuse(jot_cast(x, JOT_BF16)), JOT_F32);
+        if (rounded && jot_dtype(w.data) == JOT_BF16) { /* few rows are read by floats again */
+            x = jot_cast(x, JOT_BF16);
+            x = jot_cast(b * t < FEW ? x : jot_stop_fuse(x), JOT_F32);
+            x = b * t < FEW ? jot_stop_fuse(x) : x;
+        }
         return jot_matmul(x, jot_swap(jot_cast(w.data, JOT_F32), 0, 1));
     }
     blocks = jot_extent(w.scale, 1);
