@@ -5,7 +5,8 @@
  * refused, by name; the n-th allocation refused. test_open STRIDE: of sizes and of allocations; 1
  * is all of them.
  *
- * Guards: plan/open/open.c, plan/open/merge.c, plan/open/sample.c, plan/open/axes.c,
+ * Guards: plan/open/open.c, plan/open/range.c, plan/open/merge.c, plan/open/whole.c,
+ * plan/open/sample.c, plan/open/fused.c, plan/open/axes.c,
  * plan/open/text.c, plan/open/fit.c. */
 #include "nn.h"
 #include "tests/hooks.h"

@@ -1,13 +1,13 @@
 /* plan/open/open.c - functions with open extents: made of a builder, called with extents.
  *
  *     extents of a call   in bounds? -> seen often, its kernels there?   -> its own function
- *                                       not below o->low?                -> the shared one, resized
+ *                                       in a range that has one plan?    -> that one, resized
  *                                       else                             -> its own, made now
  *
  * To resize is to write the numbers that follow the extents into the shared plan: of launches,
  * variables, shapes, literals. Its block of temporaries is as large as the most extents ask.
  *
- * Read before: plan/open/open.h, plan/open/merge.c. After: plan/function/function.c. */
+ * Read before: plan/open/open.h, plan/open/range.c. After: plan/function/function.c. */
 #include "plan/open/open.h"
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -60,85 +60,21 @@ open_builder(Open *o, Arena *arena, const jot_Builder *b)
     return true;
 }
 
-static void
-open_told(const Open *o)
-{
-    Text t = {&o->ctx->mem, NULL, 0, 0};
-
-    if (!jot_plan_dumps(o->ctx, 'p'))
-        return;
-    jot_text_f(&t, "open: %s\n", o->why[0] ? o->why : "one plan for all extents");
-    jot_plan_log(o->ctx, &t);
-}
-
-/* What a step costs at most extents; at others as much less as it has less to do. */
-static bool
-open_most(Open *o)
-{
-    const Plan *plan = o->shared->plan;
-    uint32_t i;
-    int phase;
-
-    o->cost = jot_arena_array(&o->shared->arena, OpenCost, (size_t)plan->steps.n + 1);
-    if (!o->cost)
-        return jot_fail_memory(o->ctx, "compile_open");
-    for (i = 0; i < plan->steps.n; i++) {
-        const PlanStep *step = &plan->steps.v[i];
-
-        o->cost[i].seconds = step->seconds;
-        o->cost[i].cost = step->cost;
-        for (phase = 0; phase < step->best.phases; phase++)
-            o->cost[i].count += step->best.count[phase];
-    }
-    return true;
-}
-
-/* One plan for all, or why not. The builder is tried at the most extents in any case. */
+/* The builder is tried at the most extents in any case. */
 static bool
 open_plan(Open *o)
 {
     static const FuncFor look = {.op = "compile_open"};
-    const Backend *backend = o->ctx->backend;
-    Text why = {NULL, o->why, 0, sizeof o->why}, low = {NULL, NULL, 0, 0};
-    char at[160], reason[160];
     Func *f;
 
-    if (backend->compile && !backend->device) {
-        if (!jot_open_merge(o) || (o->shared && !open_most(o)))
-            return false;
-    } else {
-        jot_text_f(&why, backend->device ? "a device's launches are of one size"
-                                         : "the interpreter has no kernels");
-        if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
-            return false;
-        jot_func_end(f);
-    }
-    low.s = at;
-    low.cap = sizeof at;
-    if (o->shared && memcmp(o->low, o->space.least, (size_t)o->space.n * sizeof *o->low)) {
-        jot_open_extents(o, o->low, &low);
-        jot_text_f(&why, "sizes below %s have plans of their own", at);
-    } else if (!o->shared) {
-        memcpy(reason, o->why, sizeof reason);
-        reason[sizeof reason - 1] = 0;
-        why.n = 0;
-        jot_text_f(&why, "each size has a plan of its own: %s", reason);
-    }
-    open_told(o);
+    if (!jot_open_try(o, o))
+        return false;
+    if (o->shared || !o->whole)
+        return true;
+    if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
+        return false;
+    jot_func_end(f);
     return true;
-}
-
-static void
-open_end(Open *o)
-{
-    uint32_t i;
-
-    jot_func_end(o->shared);
-    for (i = 0; i < o->sizes.n; i++)
-        jot_func_end(o->sizes.v[i].f);
-    jot_vec_free(&o->ctx->mem, o->sizes);
-    jot_vec_free(&o->ctx->mem, o->numbers);
-    jot_mem_free(&o->ctx->mem, o, sizeof *o);
 }
 
 jot_Func
@@ -151,7 +87,7 @@ jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
     if (!f)
         return none;
     f->open = o = jot_mem_new(&ctx->mem, 1, sizeof *o);
-    f->end = open_end;
+    f->end = jot_open_end;
     if (o)
         o->ctx = ctx;
     if (o ? jot_plan_run(ctx, NULL, 0) && open_builder(o, &f->arena, builder) && open_plan(o)
@@ -283,23 +219,22 @@ static Func *
 open_func(Open *o, const int64_t *extent)
 {
     OpenSize *s = open_size(o, extent);
-    bool shared = o->shared != NULL;
-    int d;
+    Open *range;
 
     if (!s)
         return NULL;
     s->used = ++o->clock;
     s->calls += s->calls < OPEN_OFTEN;
-    for (d = 0; d < o->space.n; d++)
-        shared &= extent[d] >= o->low[d];
-    if (!shared)
+    if (!jot_open_range(o, extent, &range))
+        return NULL;
+    if (!range)
         return open_own(o, s) ? s->f : NULL;
     if (s->calls == OPEN_OFTEN && !s->f && !o->ctx->config.deterministic) {
         if (!open_own(o, s))
             return NULL;
         jot_tier_begin(o->ctx, s->f->plan);
     }
-    return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(o, extent);
+    return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(range, extent);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -364,5 +299,5 @@ jot_open_why(jot_Func h)
 {
     Func *f = jot_func_of(h, "open_why");
 
-    return f && f->open ? f->open->why : "";
+    return f && f->open ? f->open->told : "";
 }
