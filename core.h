@@ -576,6 +576,20 @@ JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Var
 typedef void jot_WriteFn(void *user, const char *text, size_t nbytes);
 JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                              jot_WriteFn *write, void *user);
+/* The same of a function with open extents (jot_compile_open), which are arguments in the order of
+ * builder->extents:
+ *
+ *     int NAME(void *arena, long long n0, ..., const float *in0, ..., float *out0, ...);
+ *
+ * It returns 0, or 1 + k where nk is out of its bounds or between its steps: then nothing is read
+ * or written. NAME_ARENA is enough for the most extents. Inputs and outputs are as large as the
+ * extents say. Where one text does not serve all sizes, there are several in the file; refused
+ * (JOT_EUSE, with the sizes and why) is a function of which more than 16 sizes have plans of their
+ * own. */
+JOT_API bool jot_export_open(jot_Ctx *ctx, const char *name, const jot_Builder *builder,
+                             const char *path);
+JOT_API bool jot_export_open_text(jot_Ctx *ctx, const char *name, const jot_Builder *builder,
+                                  jot_WriteFn *write, void *user);
 
 /* ---- saved graphs ------------------------------------------------------------------------- */
 

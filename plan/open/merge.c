@@ -225,7 +225,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
     return true;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static void
 merge_told(const OpenMerge *m)
@@ -326,7 +326,7 @@ merge_ways(OpenMerge *m, uint8_t *was)
     int way, second = -1;
     bool slow = false;
 
-    for (way = 0; way < 4 && !m->o->whole; way++) {
+    for (way = m->o->dialect ? 2 : 0; way < 4 && !m->o->whole; way++) {
         if (way % 2 && !slow)
             continue; /* nothing to take apart */
         if (!merge_way(m, was, way / 2, way % 2))

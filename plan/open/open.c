@@ -19,10 +19,10 @@ open_extent(Open *o, Arena *arena, const jot_Extent *e, int d)
     OpenSpace *s = &o->space;
 
     if (!e->name || !e->name[0])
-        return jot_fail(o->ctx, JOT_EUSE, "compile_open: extents[%d] has no name", d);
+        return jot_fail(o->ctx, JOT_EUSE, "%s: extents[%d] has no name", o->op, d);
     if (e->least < 1 || e->most < e->least || step < 0 || e->most > ((int64_t)1 << 31))
-        return jot_fail(o->ctx, JOT_ERANGE, "compile_open: %s is %lld to %lld in steps of %lld: "
-                        "1 and more asked, 2^31 at most", e->name, (long long)e->least,
+        return jot_fail(o->ctx, JOT_ERANGE, "%s: %s is %lld to %lld in steps of %lld: "
+                        "1 and more asked, 2^31 at most", o->op, e->name, (long long)e->least,
                         (long long)e->most, (long long)step);
     s->least[d] = e->least;
     s->step[d] = step;
@@ -31,18 +31,18 @@ open_extent(Open *o, Arena *arena, const jot_Extent *e, int d)
     return o->name[d] || jot_fail_memory(o->ctx, "compile_open");
 }
 
-static bool
-open_builder(Open *o, Arena *arena, const jot_Builder *b)
+JOT_FN bool
+jot_open_begin(Open *o, Arena *arena, const jot_Builder *b)
 {
     int d;
 
     if (!b || !b->build || (b->nextents && !b->extents) || b->ninputs < 0 || b->noutputs < 0)
-        return jot_fail(o->ctx, JOT_EUSE, "compile_open: %s", !b ? "builder is NULL"
+        return jot_fail(o->ctx, JOT_EUSE, "%s: %s", o->op, !b ? "builder is NULL"
                         : !b->build ? "build is NULL"
                         : b->ninputs < 0 || b->noutputs < 0
                               ? "the number of inputs or outputs is negative" : "extents is NULL");
     if (b->nextents < 1 || b->nextents > OPEN_MOST)
-        return jot_fail(o->ctx, JOT_ERANGE, "compile_open: %d extents: 1 to %d asked", b->nextents,
+        return jot_fail(o->ctx, JOT_ERANGE, "%s: %d extents: 1 to %d asked", o->op, b->nextents,
                         OPEN_MOST);
     o->space.n = b->nextents;
     o->build = b->build;
@@ -88,9 +88,11 @@ jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
         return none;
     f->open = o = jot_mem_new(&ctx->mem, 1, sizeof *o);
     f->end = jot_open_end;
-    if (o)
+    if (o) {
         o->ctx = ctx;
-    if (o ? jot_plan_run(ctx, NULL, 0) && open_builder(o, &f->arena, builder) && open_plan(o)
+        o->op = "compile_open";
+    }
+    if (o ? jot_plan_run(ctx, NULL, 0) && jot_open_begin(o, &f->arena, builder) && open_plan(o)
           : jot_fail_memory(ctx, "compile_open"))
         return jot_func_handle(ctx, f);
     jot_func_end(f);

@@ -59,6 +59,7 @@ typedef struct { int64_t extent[OPEN_MOST]; Func *f; uint32_t calls; uint64_t us
 
 struct Open {
     jot_Ctx *ctx;
+    const char *op, *dialect; /* for messages; of a text, NULL: the backend compiles it */
     OpenSpace space;
     const char *name[OPEN_MOST];
     jot_BuildFn *build;
@@ -115,9 +116,14 @@ JOT_FN bool jot_open_like(Open *o, const Func *a, const Func *b);
 JOT_FN bool jot_open_same_step(const Func *a, const Func *b, uint32_t step);
 JOT_FN bool jot_open_same(Open *o, const Func *a, const Func *b);
 
+/* plan/open/open.c: the whole, of what the caller asks. False: refused. */
+JOT_FN bool jot_open_begin(Open *o, Arena *arena, const jot_Builder *b);
+
 /* plan/open/range.c: the range whose plan serves these extents, tried now if need be; NULL: none
  * does. False: failed. */
 JOT_FN bool jot_open_range(Open *root, const int64_t *extent, Open **range);
+/* Which range within the extents are in, its space; *at: where it is kept, NULL: none. */
+JOT_FN void jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s);
 JOT_FN bool jot_open_try(Open *o, Open *root); /* the range itself; false: failed */
 JOT_FN void jot_open_end(Open *o);
 

@@ -94,7 +94,7 @@ jot_open_try(Open *o, Open *root)
 
     if (o->tried)
         return true;
-    o->whole = !backend->compile || backend->device;
+    o->whole = !o->dialect && (!backend->compile || backend->device);
     if (o->whole)
         jot_text_f(&why, backend->device ? "a device's launches are of one size"
                                          : "the interpreter has no kernels");
@@ -124,6 +124,8 @@ range_new(const Open *o)
         return NULL;
     }
     in->ctx = o->ctx;
+    in->op = o->op;
+    in->dialect = o->dialect;
     in->space = o->space;
     memcpy(in->name, o->name, sizeof in->name);
     in->build = o->build;
@@ -146,9 +148,8 @@ range_middle(const OpenSpace *s, int d)
     return at;
 }
 
-/* Which range within the extents are in; *at: where it is kept, NULL: they are of none. */
-static void
-range_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s)
+JOT_FN void
+jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s)
 {
     int d, longest = 0;
 
@@ -188,7 +189,7 @@ jot_open_range(Open *root, const int64_t *extent, Open **range)
             *range = o;
             return true;
         }
-        range_within(o, extent, &at, &s);
+        jot_open_within(o, extent, &at, &s);
         for (values = 1, d = 0; at && d < s.n; d++)
             values *= (double)range_values(&s, d);
         if (!at || values <= OPEN_FEW || (!*at && root->ranges == OPEN_RANGES))

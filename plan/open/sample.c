@@ -61,9 +61,10 @@ jot_open_drop(OpenSet *set)
 JOT_FN Func *
 jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open)
 {
-    FuncFor of = {.op = "compile_open"};
+    FuncFor of = {0};
 
-    of.dialect = o->ctx->backend->dialect;
+    of.op = o->op;
+    of.dialect = o->dialect ? o->dialect : o->ctx->backend->dialect;
     of.open = open;
     return jot_open_build(o, extent, &of);
 }

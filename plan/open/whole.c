@@ -200,7 +200,7 @@ merge_kernels(OpenMerge *m, Plan *plan)
     memset(&make, 0, sizeof make);
     make.ctx = m->o->ctx;
     make.plan = plan;
-    make.dialect = jot_dialect_find(m->o->ctx->backend->dialect);
+    make.dialect = jot_dialect_find(m->o->dialect ? m->o->dialect : m->o->ctx->backend->dialect);
     make.dump.mem = &m->o->ctx->mem;
     for (i = 0; ok && i < plan->steps.n; i++) {
         memset(launch, 0, sizeof launch);
@@ -270,9 +270,9 @@ jot_merge_plan(OpenMerge *m)
     jot_Ctx *ctx = m->o->ctx;
     Plan *plan = m->f->plan;
 
-    plan->dialect = NULL;
+    plan->dialect = m->o->dialect;
     plan->open = NULL;
     plan->ints.n = 0;
     return merge_kernels(m, plan) && merge_numbers(m, plan) && jot_plan_memory(ctx, plan)
-        && jot_plan_parallel(ctx, plan) && merge_compile(m, plan);
+        && (plan->dialect || (jot_plan_parallel(ctx, plan) && merge_compile(m, plan)));
 }
