@@ -517,7 +517,12 @@ JOT_API jot_Func jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder);
 /* jot_call, jot_call_vars with these extents. */
 JOT_API bool jot_call_open(jot_Func f, jot_Ints extents, jot_Ins in, jot_Outs out);
 JOT_API bool jot_call_vars_open(jot_Func f, jot_Ints extents, jot_Vars in, jot_Var *out);
-/* Why each size has a plan of its own, or which have; "": none needs one. It lives as long as f. */
+/* The shape of an output for these extents, until the next call with f; n -1: refused. */
+JOT_API jot_Ints jot_open_shape(jot_Func f, jot_Ints extents, int output);
+/* Its dtype, at all extents; JOT_DTYPES: refused. */
+JOT_API jot_DType jot_open_dtype(jot_Func f, int output);
+/* Why each size has a plan of its own, or which have; "": none needs one. It lives as long as f,
+ * and tells of more ranges once calls fell into them. */
 JOT_API const char *jot_open_why(jot_Func f);
 
 /* An evaluation that becomes a function: jot_run of outputs, and f, which does the same again, with

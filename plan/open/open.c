@@ -51,7 +51,8 @@ jot_open_begin(Open *o, Arena *arena, const jot_Builder *b)
     o->nout = b->noutputs;
     o->in = jot_arena_array(arena, jot_Var, (size_t)b->ninputs + 1);
     o->out = jot_arena_array(arena, jot_Var, (size_t)b->noutputs + 1);
-    if (!o->in || !o->out)
+    o->dtype = jot_arena_array(arena, jot_DType, (size_t)b->noutputs + 1);
+    if (!o->in || !o->out || !o->dtype)
         return jot_fail_memory(o->ctx, "compile_open");
     for (d = 0; d < b->nextents; d++)
         if (!open_extent(o, arena, &b->extents[d], d))
@@ -216,9 +217,9 @@ open_own(Open *o, OpenSize *s)
     return s->f != NULL;
 }
 
-/* The function that a call with these extents runs; NULL: failed. */
+/* The function that a call with these extents runs; NULL: failed. look: it is not run. */
 static Func *
-open_func(Open *o, const int64_t *extent)
+open_func(Open *o, const int64_t *extent, bool look)
 {
     OpenSize *s = open_size(o, extent);
     Open *range;
@@ -226,7 +227,7 @@ open_func(Open *o, const int64_t *extent)
     if (!s)
         return NULL;
     s->used = ++o->clock;
-    s->calls += s->calls < OPEN_OFTEN;
+    s->calls += !look && s->calls < OPEN_OFTEN;
     if (!jot_open_range(o, extent, &range))
         return NULL;
     if (!range)
@@ -242,7 +243,7 @@ open_func(Open *o, const int64_t *extent)
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 static Func *
-open_called(jot_Func h, jot_Ints extents, const char *op)
+open_called(jot_Func h, jot_Ints extents, const char *op, bool look)
 {
     Func *f = jot_func_of(h, op);
     Open *o = f ? f->open : NULL;
@@ -273,13 +274,13 @@ open_called(jot_Func h, jot_Ints extents, const char *op)
                  (long long)step);
         return NULL;
     }
-    return open_func(o, extents.v);
+    return open_func(o, extents.v, look);
 }
 
 bool
 jot_call_open(jot_Func h, jot_Ints extents, jot_Ins in, jot_Outs out)
 {
-    Func *f = open_called(h, extents, "call_open");
+    Func *f = open_called(h, extents, "call_open", false);
 
     return f && jot_func_call(f, in, out);
 }
@@ -292,8 +293,37 @@ jot_call_vars_open(jot_Func h, jot_Ints extents, jot_Vars in, jot_Var *out)
 
     for (k = 0; made && made->open && out && k < made->open->nout; k++)
         out[k] = JOT_POISON(made->ctx);
-    f = made ? open_called(h, extents, "call_vars_open") : NULL;
+    f = made ? open_called(h, extents, "call_vars_open", false) : NULL;
     return f && jot_func_call_vars(f, in, out);
+}
+
+jot_Ints
+jot_open_shape(jot_Func h, jot_Ints extents, int output)
+{
+    Func *f = open_called(h, extents, "open_shape", true);
+
+    if (f && (output < 0 || (uint32_t)output >= f->noutputs)) {
+        jot_fail(f->ctx, JOT_ERANGE, "open_shape: output %d: 0 to %d asked", output,
+                 (int)f->noutputs - 1);
+        f = NULL;
+    }
+    return f ? jot_ints(f->output[output].shape.rank, f->output[output].shape.ext)
+             : jot_ints(-1, NULL);
+}
+
+jot_DType
+jot_open_dtype(jot_Func h, int output)
+{
+    Func *f = jot_func_of(h, "open_dtype");
+    Open *o = f ? f->open : NULL;
+
+    if (!f || f->ctx->status)
+        return JOT_DTYPES;
+    if (o && output >= 0 && output < o->nout)
+        return o->dtype[output];
+    jot_fail(f->ctx, o ? JOT_ERANGE : JOT_EUSE, o ? "open_dtype: output %d: 0 to %d asked"
+             : "open_dtype: no extent of the function is open", output, o ? o->nout - 1 : 0);
+    return JOT_DTYPES;
 }
 
 const char *

@@ -65,6 +65,7 @@ struct Open {
     jot_BuildFn *build;
     void *user;
     jot_Var *in, *out;       /* room for what the builder makes */
+    jot_DType *dtype;        /* of outputs, as it made them last */
     int nin, nout;
     Func *shared;            /* its plan is for all extents from low on; NULL: there is none */
     int64_t low[OPEN_MOST], now[OPEN_MOST];

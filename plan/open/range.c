@@ -132,6 +132,7 @@ range_new(const Open *o)
     in->user = o->user;
     in->in = o->in;
     in->out = o->out;
+    in->dtype = o->dtype;
     in->nin = o->nin;
     in->nout = o->nout;
     return in;

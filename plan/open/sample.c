@@ -41,6 +41,8 @@ jot_open_build(Open *o, const int64_t *extent, const FuncFor *of)
     } else if (!ctx->status) {
         f = jot_func_make(ctx, in, out, of);
     }
+    for (k = 0; f && k < o->nout; k++)
+        o->dtype[k] = f->output[k].shape.dtype;
     jot_pop(ctx);
     jot_set_random_state(ctx, random);
     return f;
