@@ -253,7 +253,7 @@ all_sizes(Kind kind)
     CHECK(!heap.changed, "%zu bytes written beside memory of its own", heap.changed);
 }
 
-/* ---- what is refused --------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------ */
 
 static void
 refuses(jot_Ctx *c, bool ok, jot_Status status, const char *text)
