@@ -103,8 +103,8 @@ JOT_API bool jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tens
  * outside of its bounds, by name (JOT_ERANGE). */
 JOT_API bool jot_onnx_open(jot_Onnx *model, const jot_Extent *bounds, int n);
 /* Once it ran: why there is no such function - shapes or branches within depend on elements of
- * inputs - and each size has a plan as without bounds, or what jot_open_why says of it. "": nothing.
- * It lives until the next call with the model. */
+ * inputs - and each size has a plan as without bounds, or what jot_open_why says of it. "":
+ * nothing. It lives until the next call with the model. */
 JOT_API const char *jot_onnx_open_why(const jot_Onnx *model);
 
 /* ---- export --------------------------------------------------------------------------------- */

@@ -13,7 +13,7 @@
 
 /* The bound by the name of an input's extent; -1: it has none. */
 static int
-bound_of(const jot_Onnx *m, const jot_OnnxValue *v, int d)
+opened_bound(const jot_Onnx *m, const jot_OnnxValue *v, int d)
 {
     for (int b = 0; b < m->n_bounds && d < v->rank; b++)
         if (v->shape[d] < 0 && !strcmp(v->symbols[d], m->bound[b].name))
@@ -125,7 +125,7 @@ opened_build(jot_Ctx *ctx, const int64_t *extent, jot_Var *in, jot_Var *out, voi
     for (int k = 0; k < o->m->n_in; k++) {
         int64_t shape[JOT_MAX_RANK];
         for (int d = 0; d < o->rank[k]; d++) {
-            int b = bound_of(o->m, &o->m->in[k], d);
+            int b = opened_bound(o->m, &o->m->in[k], d);
             shape[d] = b < 0 ? o->shape[k][d] : extent[b];
         }
         in[k] = jot_array(ctx, o->dtype[k], jot_ints(o->rank[k], shape), NULL);
@@ -196,7 +196,7 @@ opened_is(const OnnxOpened *o, const jot_Tensor *in)
         if (o->dtype[k] != in[k].dtype || o->rank[k] != in[k].shape.n)
             return false;
         for (int d = 0; d < o->rank[k]; d++)
-            if (o->shape[k][d] != in[k].shape.v[d] && bound_of(o->m, &o->m->in[k], d) < 0)
+            if (o->shape[k][d] != in[k].shape.v[d] && opened_bound(o->m, &o->m->in[k], d) < 0)
                 return false;
     }
     return true;
@@ -209,7 +209,7 @@ opened_extents(jot_Onnx *m, const jot_Tensor *in, int64_t *extent)
     memset(extent, 0, JOT_OPEN_EXTENTS * sizeof *extent);
     for (int k = 0; k < m->n_in; k++)
         for (int d = 0; d < in[k].shape.n; d++) {
-            int b = bound_of(m, &m->in[k], d);
+            int b = opened_bound(m, &m->in[k], d);
             if (b < 0)
                 continue;
             if (extent[b] && extent[b] != in[k].shape.v[d])

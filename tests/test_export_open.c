@@ -3,7 +3,7 @@
  * computes of the graph built for it; tables that a call changes; bounds; what is refused; the n-th
  * allocation refused.
  *
- * Guards: plan/open/export.c, plan/function/tables.c. */
+ * Guards: plan/open/written.c, plan/function/tables.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -5,7 +5,8 @@
  * that are trained; bytes cut off and spoiled. Skipped where this build reads no ONNX.
  *
  * Guards: onnx/open.c onnx/hold.c onnx/model.c onnx/tensor.c onnx/value.c onnx/build.c onnx/attr.c
- * onnx/call.c onnx/control.c onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c onnx/op/reduce.c onnx/op/conv.c
+ * onnx/call.c onnx/control.c onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c
+ * onnx/op/reduce.c onnx/op/conv.c
  * onnx/op/pool.c onnx/op/resize.c onnx/op/norm.c onnx/op/rnn.c onnx/op/attention.c onnx/op/quant.c
  * onnx/op/signal.c onnx/absent.c */
 #include "onnx.h"

@@ -318,7 +318,7 @@ all_sizes(const char *backend, Kind kind, bool deterministic, int stride)
     jot_close(c[1]);
 }
 
-/* ---- sizes that come often -------------------------------------------------------------------- */
+/* ---- sizes that come often ------------------------------------------------------------------- */
 
 static void
 often(void)
@@ -348,7 +348,7 @@ often(void)
     jot_close(c[1]);
 }
 
-/* ---- kernels ---------------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
 
 /* LeNet, of as many pictures. */
 static bool
@@ -432,7 +432,7 @@ kernels(int stride)
     jot_close(c[1]);
 }
 
-/* ---- what is refused -------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void
 refuses(jot_Ctx *c, bool ok, jot_Status status, const char *text)
@@ -529,7 +529,7 @@ refused(const char *backend)
     jot_close(c);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void
 no_memory(int stride)

@@ -1,10 +1,10 @@
 /* backends/files/export.c - jot_export, jot_export_open: the text of plan/function/export.c, or of
- * plan/open/export.c, into a file.
+ * plan/open/written.c, into a file.
  *
  * Written beside its place and renamed, so that a file of that name is whole; what is there and no
  * file (/dev/stdout, a pipe) is written to.
  *
- * Read before: plan/function/export.c, plan/open/export.c. */
+ * Read before: plan/function/export.c, plan/open/written.c. */
 #include "backends/host/host.h"
 #ifndef JOT_NO_HOST
 #include <errno.h>

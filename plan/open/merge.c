@@ -293,7 +293,7 @@ merge_lower(OpenMerge *m, uint8_t *was)
 /* Contractions in turn on blocks of rows have schedules of one size: where they are kernels that
  * are not merged, or as scalars only, each contraction is to be a kernel of its own. */
 static bool
-merge_apart(const OpenMerge *m)
+merge_in_turn(const OpenMerge *m)
 {
     const Plan *plan = m->set.f[m->base]->plan;
     uint32_t i;
@@ -331,7 +331,7 @@ merge_ways(OpenMerge *m, uint8_t *was)
             continue; /* nothing to take apart */
         if (!merge_way(m, was, way / 2, way % 2))
             return false;
-        slow = merge_apart(m);
+        slow = merge_in_turn(m);
         if (m->level < OPEN_LEVELS && !slow)
             return merge_lower(m, was);
         if (m->level < OPEN_LEVELS && second < 0)

@@ -34,7 +34,7 @@ range_costs(Open *o)
 }
 
 static void
-range_bounds(const Open *o, const int64_t *least, const int64_t *most, Text *t)
+range_between(const Open *o, const int64_t *least, const int64_t *most, Text *t)
 {
     int d;
 
@@ -53,7 +53,7 @@ range_told(const Open *o, const Open *root, Text *t)
         return;
     if (o != root) {
         jot_text_f(t, "; ");
-        range_bounds(o, o->space.least, o->space.most, t);
+        range_between(o, o->space.least, o->space.most, t);
         jot_text_f(t, o->shared ? ": one plan" : ": ");
     }
     if (!o->shared)

@@ -1,4 +1,4 @@
-/* plan/open/export.c - a function with open extents as one C file: the extents are its arguments.
+/* plan/open/written.c - a function with open extents as one C file: the extents are its arguments.
  *
  *     NAME(arena, n0, in0, .., out0, ..)     out of bounds: 1 + which, nothing is done
  *       n0 >= 2:  NAME_p0                    u0 = n0 - 38; kernels, given 64 + 8*u0, ...
@@ -258,7 +258,7 @@ file_piece(const OpenFile *x, OpenPiece *p)
 
 /* Bounds, then the piece whose they are. */
 static void
-file_entry(const OpenFile *x, Export *e)
+file_dispatch(const OpenFile *x, Export *e)
 {
     const OpenSpace *s = &x->root->space;
     uint32_t i;
@@ -331,7 +331,7 @@ file_text(OpenFile *x, jot_WriteFn *write, void *user)
         jot_text_put(&first->t, kernels.s, kernels.n);
         for (i = 0; i < x->pieces.n && !ctx->mem.failed; i++)
             file_piece(x, &x->pieces.v[i]);
-        file_entry(x, first);
+        file_dispatch(x, first);
     }
     jot_text_free(&kernels);
     return !ctx->mem.failed || jot_fail_memory(ctx, "export");
