@@ -36,7 +36,7 @@ CORE    = base.c base_mem.c $(wildcard $(ROOMS:%=%/*.c)) backends/table.c backen
 # what -DJOT_NO_DEVICES, _TUNE, _EXPORT leave out (absent.c stands in its place); the one-file build asks the compiler
 NO_DEVICES = $(wildcard ccode/device/*.c plan/device/*.c backends/opencl/*.c backends/cuda/*.c) backends/host/driver.c
 NO_TUNE = plan/tier/trial.c plan/tier/tune.c backends/files/tune.c
-NO_EXPORT = plan/function/export.c plan/flow/export.c backends/files/export.c
+NO_EXPORT = plan/function/export.c plan/function/tables.c plan/open/written.c plan/flow/export.c backends/files/export.c
 NO_DATA = $(wildcard data/*.c)
 NO_IO   = $(wildcard io/*.c save/*.c)
 ALLSRC  = $(CORE) $(HOSTED)

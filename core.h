@@ -517,7 +517,12 @@ JOT_API jot_Func jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder);
 /* jot_call, jot_call_vars with these extents. */
 JOT_API bool jot_call_open(jot_Func f, jot_Ints extents, jot_Ins in, jot_Outs out);
 JOT_API bool jot_call_vars_open(jot_Func f, jot_Ints extents, jot_Vars in, jot_Var *out);
-/* Why each size has a plan of its own, or which have; "": none needs one. It lives as long as f. */
+/* The shape of an output for these extents, until the next call with f; n -1: refused. */
+JOT_API jot_Ints jot_open_shape(jot_Func f, jot_Ints extents, int output);
+/* Its dtype, at all extents; JOT_DTYPES: refused. */
+JOT_API jot_DType jot_open_dtype(jot_Func f, int output);
+/* Why each size has a plan of its own, or which have; "": none needs one. It lives as long as f,
+ * and tells of more ranges once calls fell into them. */
 JOT_API const char *jot_open_why(jot_Func f);
 
 /* An evaluation that becomes a function: jot_run of outputs, and f, which does the same again, with
@@ -576,6 +581,20 @@ JOT_API bool jot_export(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Var
 typedef void jot_WriteFn(void *user, const char *text, size_t nbytes);
 JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars outputs,
                              jot_WriteFn *write, void *user);
+/* The same of a function with open extents (jot_compile_open), which are arguments in the order of
+ * builder->extents:
+ *
+ *     int NAME(void *arena, long long n0, ..., const float *in0, ..., float *out0, ...);
+ *
+ * It returns 0, or 1 + k where nk is out of its bounds or between its steps: then nothing is read
+ * or written. NAME_ARENA is enough for the most extents. Inputs and outputs are as large as the
+ * extents say. Where one text does not serve all sizes, there are several in the file; refused
+ * (JOT_EUSE, with the sizes and why) is a function of which more than 16 sizes have plans of their
+ * own. */
+JOT_API bool jot_export_open(jot_Ctx *ctx, const char *name, const jot_Builder *builder,
+                             const char *path);
+JOT_API bool jot_export_open_text(jot_Ctx *ctx, const char *name, const jot_Builder *builder,
+                                  jot_WriteFn *write, void *user);
 
 /* ---- saved graphs ------------------------------------------------------------------------- */
 

@@ -95,6 +95,18 @@ enum { JOT_ONNX_PLANS = 32 };
 JOT_API bool jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out,
                           int n_out);
 
+/* Bounds of extents that the model leaves open, by their names ("batch"), at most JOT_OPEN_EXTENTS;
+ * least 0: 1. From now on jot_onnx_run makes one function for all sizes within them
+ * (jot_compile_open), which a call with another size neither plans nor compiles; what is open and
+ * has no bounds here is of each call's shapes as before. Names are copied; n 0: no bounds. Refused
+ * are a name that no input has (JOT_EUSE, with those there are) and, by jot_onnx_run, an extent
+ * outside of its bounds, by name (JOT_ERANGE). */
+JOT_API bool jot_onnx_open(jot_Onnx *model, const jot_Extent *bounds, int n);
+/* Once it ran: why there is no such function - shapes or branches within depend on elements of
+ * inputs - and each size has a plan as without bounds, or what jot_open_why says of it. "":
+ * nothing. It lives until the next call with the model. */
+JOT_API const char *jot_onnx_open_why(const jot_Onnx *model);
+
 /* ---- export --------------------------------------------------------------------------------- */
 
 /* Fields that are 0, or NULL for all: the usual choice. */

@@ -128,6 +128,20 @@ jot_onnx_run(jot_Onnx *model, const jot_Tensor *in, int n, jot_Tensor *out, int 
 }
 
 bool
+jot_onnx_open(jot_Onnx *model, const jot_Extent *bounds, int n)
+{
+    (void)model, (void)bounds, (void)n;
+    return false;
+}
+
+const char *
+jot_onnx_open_why(const jot_Onnx *model)
+{
+    (void)model;
+    return "";
+}
+
+bool
 jot_onnx_export(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const char *path,
                 const jot_OnnxExport *how)
 {

@@ -10,8 +10,8 @@
 
 /* ---- graphs ---- */
 
-static bool
-build(jot_Onnx *m, jot_Vars in, uint64_t fixed, uint64_t few, jot_Var *out, uint64_t *wanted)
+bool
+onnx_built(jot_Onnx *m, jot_Vars in, uint64_t fixed, uint64_t few, jot_Var *out, uint64_t *wanted)
 {
     OnnxBuild b = {.m = m, .few = few};
     bool done = onnx_build(&b, in, fixed, out);
@@ -26,7 +26,7 @@ jot_onnx_build_fixed(jot_Onnx *m, jot_Vars in, const bool *fixed, jot_Var *out)
     uint64_t mask = 0, wanted;
     for (int k = 0; fixed && k < in.n && k < 61; k++)
         mask |= (uint64_t)fixed[k] << k;
-    return m && build(m, in, mask, 0, out, &wanted);
+    return m && onnx_built(m, in, mask, 0, out, &wanted);
 }
 
 bool
@@ -71,13 +71,14 @@ jot_onnx_set_weight(jot_Onnx *m, const char *name, jot_Var value)
         return jot_raise(m->ctx, JOT_ESHAPE, "onnx: %s: weight %s: a variable of its dtype and "
                          "shape asked", m->name, name), false;
     v->given = value;
+    onnx_open_drop(m); /* their builders would take it from now on */
     return true;
 }
 
 /* ---- functions ---- */
 
-static size_t
-tensor_nbytes(const jot_Tensor *t)
+size_t
+onnx_nbytes(const jot_Tensor *t)
 {
     size_t n = jot_dtype_nbytes(t->dtype);
     for (int d = 0; d < t->shape.n; d++)
@@ -96,7 +97,7 @@ tensors_check(jot_Onnx *m, int n, const jot_Tensor *in, int n_out)
                  && in[k].shape.n <= JOT_MAX_RANK;
         for (int d = 0; good && d < in[k].shape.n; d++)
             good = in[k].shape.v[d] >= 0;
-        if (!good || (in[k].data && tensor_nbytes(&in[k]) != in[k].nbytes))
+        if (!good || (in[k].data && onnx_nbytes(&in[k]) != in[k].nbytes))
             return jot_raise(m->ctx, JOT_ESHAPE, "onnx: %s: input %s: a dtype, a shape and as many "
                              "bytes asked, %zu found", m->name, m->in[k].name, in[k].nbytes), false;
     }
@@ -122,7 +123,7 @@ compile_in_scope(jot_Onnx *m, int n, const jot_Tensor *in, uint64_t fixed, uint6
             few |= more & (uint64_t)1 << k;
     }
     *wanted = 0;
-    if (jot_error(m->ctx) || !build(m, jot_vars(n, x), fixed, few, out, wanted))
+    if (jot_error(m->ctx) || !onnx_built(m, jot_vars(n, x), fixed, few, out, wanted))
         return none;
     return jot_compile(m->ctx, jot_vars(n_open, open), jot_vars(n_out, out));
 }
@@ -141,7 +142,7 @@ results(jot_Onnx *m, OnnxArena *arena, const jot_Var *y, int n, jot_Tensor *out)
         out[k].dtype = jot_dtype(y[k]);
         out[k].shape = jot_ints(s.n, shape);
         out[k].data = NULL;
-        out[k].nbytes = tensor_nbytes(&out[k]);
+        out[k].nbytes = onnx_nbytes(&out[k]);
     }
     return true;
 }
@@ -293,9 +294,12 @@ jot_onnx_run(jot_Onnx *m, const jot_Tensor *in, int n, jot_Tensor *out, int n_ou
     if (!m || jot_error(m->ctx) || !tensors_check(m, n, in, n_out))
         return false;
     for (int k = 0; k < n; k++)
-        if (!in[k].data && tensor_nbytes(&in[k]))
+        if (!in[k].data && onnx_nbytes(&in[k]))
             return jot_raise(m->ctx, JOT_EUSE, "onnx: %s: input %s: elements asked", m->name,
                              m->in[k].name), false;
+    bool done;
+    if (!onnx_open_run(m, in, out, n_out, &done) || done)
+        return done;
     if (!(p = plan_of(m, n, in)))
         return false;
     for (int k = 0; k < n; k++)

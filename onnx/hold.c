@@ -224,6 +224,7 @@ jot_onnx_free(jot_Onnx *m)
         next = p->next;
         onnx_plan_free(p);
     }
+    onnx_open_drop(m);
     jot_close(m->fold);
     onnx_unref(m, NULL);
 }

@@ -10,6 +10,7 @@
  *     table.c    the operators: {name, opset from, function}
  *     op/        the operators' functions, composed on core.h and nn.h
  *     control.c  If, Loop, Scan, functions        call.c     functions of shapes
+ *     open.c     functions of bounded extents
  *
  * There are two contexts: the caller's, and an interpreter's (`fold`), in which small constants and
  * what is made of them live. An operator's function does not know in which one it builds.
@@ -79,6 +80,10 @@ struct jot_Onnx {
     jot_OnnxValue *in, *out, *weight;
     OnnxPlan *plans;
     int n_plans;
+    jot_Extent bound[JOT_OPEN_EXTENTS]; /* of open extents (onnx/open.c) */
+    int n_bounds, n_opened;
+    struct OnnxOpened *opened;
+    char open_why[400];                /* there is no function for them: why */
 };
 
 /* A function, and what it is for (onnx/call.c). */
@@ -96,6 +101,22 @@ struct OnnxPlan {
     jot_Tensor *result;
     OnnxArena arena;
 };
+
+/* A function for all extents within bounds. */
+typedef struct OnnxOpened {
+    struct OnnxOpened *next;
+    jot_Onnx *m;
+    jot_Func f;
+    uint64_t wanted;                   /* inputs whose elements its builder asked for */
+    jot_DType *dtype;                  /* of inputs, as their other extents are */
+    int *rank;
+    int64_t (*shape)[JOT_MAX_RANK], (*out_shape)[JOT_MAX_RANK];
+    jot_In *in;
+    jot_Out *out;
+    jot_Tensor *result;                /* memory, with room for so many bytes */
+    size_t *room;
+    OnnxArena arena;
+} OnnxOpened;
 
 /* A value of a graph that is being built. */
 typedef struct OnnxValue {
@@ -215,6 +236,17 @@ JOT_FN void onnx_hold_operands(OnnxCall *c); /* those that operators made of con
 JOT_FN bool onnx_nodes(OnnxBuild *b, OnnxScope *s, OnnxNode *const *nodes, size_t n);
 JOT_FN bool onnx_build(OnnxBuild *b, jot_Vars in, uint64_t fixed, jot_Var *out);
 JOT_FN void onnx_end(OnnxBuild *b);
+
+/* ---- call.c ---- */
+JOT_FN bool onnx_built(jot_Onnx *m, jot_Vars in, uint64_t fixed, uint64_t few, jot_Var *out,
+                       uint64_t *wanted);
+JOT_FN size_t onnx_nbytes(const jot_Tensor *t);
+
+/* ---- open.c ---- */
+/* The run, if extents have bounds: *done. False: failed. */
+JOT_FN bool onnx_open_run(jot_Onnx *m, const jot_Tensor *in, jot_Tensor *out, int n_out,
+                          bool *done);
+JOT_FN void onnx_open_drop(jot_Onnx *m);
 
 /* ---- control.c ---- */
 JOT_FN bool onnx_call(OnnxCall *c); /* a function of the model's */

@@ -1,10 +1,12 @@
 /* tests/test_onnx.c - models in ONNX's format (onnx.h): stored ones (tests/ref/onnx_models.py)
  * against the values stored with them and each refusal by what it says; inputs, outputs and weights
- * that are listed, texts by key; open extents, functions of shapes, plans that are kept; weights
+ * that are listed, texts by key; open extents, with bounds and without, functions of shapes,
+ * plans that are kept; weights
  * that are trained; bytes cut off and spoiled. Skipped where this build reads no ONNX.
  *
- * Guards: onnx/hold.c onnx/model.c onnx/tensor.c onnx/value.c onnx/build.c onnx/attr.c onnx/call.c
- * onnx/control.c onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c onnx/op/reduce.c onnx/op/conv.c
+ * Guards: onnx/open.c onnx/hold.c onnx/model.c onnx/tensor.c onnx/value.c onnx/build.c onnx/attr.c
+ * onnx/call.c onnx/control.c onnx/table.c onnx/op/math.c onnx/op/shape.c onnx/op/index.c
+ * onnx/op/reduce.c onnx/op/conv.c
  * onnx/op/pool.c onnx/op/resize.c onnx/op/norm.c onnx/op/rnn.c onnx/op/attention.c onnx/op/quant.c
  * onnx/op/signal.c onnx/absent.c */
 #include "onnx.h"
@@ -187,6 +189,62 @@ shapes(void)
     jot_clear(c);
     CHECK(!jot_onnx_run(m, NULL, 0, &out, 1) && jot_error(c) == JOT_EUSE, "%s", jot_message(c));
     jot_clear(c);
+    jot_onnx_free(m);
+    jot_close(c);
+}
+
+static void
+refuses(jot_Ctx *c, bool done, jot_Status status, const char *text)
+{
+    CHECK(!done && jot_error(c) == status && strstr(jot_message(c), text), "%s: %s", text,
+          jot_message(c));
+    jot_clear(c);
+}
+
+/* Bounds of open extents: one function, which other sizes neither plan nor compile; values are
+ * those of a plan for each size. */
+static void
+bounds(const char *backend)
+{
+    jot_Ctx *c = open_as(backend);
+    jot_Onnx *m = parse(c, find("mlp")), *each = parse(c, find("mlp"));
+    const jot_Extent n = {"n", 0, 40, 0}, wrong = {"batch", 1, 4, 0}, twice[] = {n, n};
+    const jot_Extent none = {"n", 5, 4, 0};
+    static float x[41 * 3];
+    jot_Tensor in = {JOT_F32, JOT_SHAPE(41, 3), x, sizeof x}, out, want;
+    int more = 0;
+
+    for (int i = 0; i < 41 * 3; i++)
+        x[i] = (float)(i * 37 % 101) / 50 - 1;
+    refuses(c, jot_onnx_open(m, &wrong, 1), JOT_EUSE, "no input has an open extent batch; there "
+            "are: n");
+    refuses(c, jot_onnx_open(m, twice, 2), JOT_EUSE, "n is bound twice");
+    refuses(c, jot_onnx_open(m, &none, 1), JOT_ERANGE, "n is 5 to 4");
+    refuses(c, jot_onnx_open(m, &n, 4), JOT_ERANGE, "4 bounds: 0 to 3 asked");
+    CHECK(jot_onnx_open(m, &n, 1), "%s", jot_message(c));
+    refuses(c, jot_onnx_run(m, &in, 1, &out, 1), JOT_ERANGE,
+            "input x: n is 41: 1 to 40 in steps of 1 asked");
+    for (int64_t k = 0; k < 40; k++) {
+        int64_t rows = 1 + k * 23 % 40;
+        in = (jot_Tensor){JOT_F32, JOT_SHAPE(rows, 3), x, (size_t)rows * 12};
+        jot_Stats before = jot_stats(c);
+        CHECK(jot_onnx_run(m, &in, 1, &out, 1), "%s", jot_message(c));
+        jot_Stats after = jot_stats(c);
+        more += k && (after.plans != before.plans
+                      || after.kernels_compiled != before.kernels_compiled);
+        CHECK(jot_onnx_run(each, &in, 1, &want, 1), "%s", jot_message(c));
+        CHECK(out.dtype == want.dtype && out.nbytes == want.nbytes && out.shape.n == want.shape.n
+              && out.shape.v[0] == rows, "%d rows: %zu bytes", (int)rows, out.nbytes);
+        for (size_t i = 0; i < want.nbytes / 4 && out.nbytes == want.nbytes; i++)
+            CHECK(fabs(((const float *)out.data)[i] - ((const float *)want.data)[i]) < 1e-5,
+                  "%d rows: %zu: %g", (int)rows, i, ((const float *)out.data)[i]);
+    }
+    CHECK(more <= 1 || !strcmp(backend, "interp"), "%d sizes made plans: %s", more,
+          jot_onnx_open_why(m));
+    CHECK(jot_onnx_open(m, NULL, 0), "%s", jot_message(c));
+    in = (jot_Tensor){JOT_F32, JOT_SHAPE(41, 3), x, sizeof x};
+    CHECK(jot_onnx_run(m, &in, 1, &out, 1), "%s", jot_message(c));
+    jot_onnx_free(each);
     jot_onnx_free(m);
     jot_close(c);
 }
@@ -378,6 +436,8 @@ main(int argc, char **argv)
     lists();
     metadata();
     shapes();
+    bounds("tcc");
+    bounds("interp");
     waits();
     fixed();
     trained();

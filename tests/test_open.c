@@ -1,11 +1,12 @@
 /* tests/test_open.c - functions with open extents: what a call computes is what the graph built for
  * its extents computes, for networks of many kinds and a third of their sizes; no plan and no
  * compilation for sizes that share one; sizes that come often, sizes with plans of their own, and
- * why; what is
- * refused, by name; the n-th allocation refused. test_open STRIDE: of sizes and of allocations; 1
+ * why; kernels of a thousand batches of LeNet; what is refused, by name; the n-th allocation
+ * refused. test_open STRIDE: of sizes and of allocations; 1
  * is all of them.
  *
- * Guards: plan/open/open.c, plan/open/merge.c, plan/open/sample.c, plan/open/axes.c,
+ * Guards: plan/open/open.c, plan/open/range.c, plan/open/merge.c, plan/open/whole.c,
+ * plan/open/sample.c, plan/open/fused.c, plan/open/axes.c,
  * plan/open/text.c, plan/open/fit.c. */
 #include "nn.h"
 #include "tests/hooks.h"
@@ -317,7 +318,7 @@ all_sizes(const char *backend, Kind kind, bool deterministic, int stride)
     jot_close(c[1]);
 }
 
-/* ---- sizes that come often -------------------------------------------------------------------- */
+/* ---- sizes that come often ------------------------------------------------------------------- */
 
 static void
 often(void)
@@ -347,7 +348,91 @@ often(void)
     jot_close(c[1]);
 }
 
-/* ---- what is refused -------------------------------------------------------------------------- */
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+/* LeNet, of as many pictures. */
+static bool
+pictures(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
+{
+    const jot_Var *p = user;
+    jot_Conv pad = {.pad = {2, 2}};
+    jot_Pool pool = {.size = {2, 2}};
+    jot_Var h;
+
+    in[0] = jot_array(c, JOT_F32, JOT_SHAPE(e[0], 1, 28, 28), NULL);
+    h = jot_max_pool2d(jot_relu(jot_add(jot_conv2d(in[0], p[0], &pad), p[1])), &pool);
+    h = jot_max_pool2d(jot_relu(jot_add(jot_conv2d(h, p[2], NULL), p[3])), &pool);
+    h = jot_reshape(h, JOT_SHAPE(e[0], 400));
+    h = jot_relu(jot_linear(h, p[4], p[5]));
+    h = jot_relu(jot_linear(h, p[6], p[7]));
+    out[0] = jot_linear(h, p[8], p[9]);
+    return jot_ok(out[0]);
+}
+
+static void
+pictures_open(jot_Ctx *c, jot_Var *p)
+{
+    static float v[48000];
+    int i, k;
+
+    for (i = 0; i < 48000; i++)
+        v[i] = (float)(i * 37 % 101) / 1010 - .05f;
+    p[0] = jot_param(c, JOT_F32, JOT_SHAPE(6, 1, 5, 5), v);
+    p[1] = jot_param(c, JOT_F32, JOT_SHAPE(6, 1, 1), v);
+    p[2] = jot_param(c, JOT_F32, JOT_SHAPE(16, 6, 5, 5), v);
+    p[3] = jot_param(c, JOT_F32, JOT_SHAPE(16, 1, 1), v);
+    for (k = 0; k < 3; k++) {
+        static const int64_t wide[] = {400, 120, 84, 10};
+
+        p[4 + 2 * k] = jot_param(c, JOT_F32, JOT_SHAPE(wide[k], wide[k + 1]), v);
+        p[5 + 2 * k] = jot_param(c, JOT_F32, JOT_SHAPE(wide[k + 1]), v);
+    }
+}
+
+/* A thousand batches need at most twice the kernels of one, and compute what it does. */
+static void
+kernels(int stride)
+{
+    static float images[1000 * 784], got[1000 * 10], all[1000 * 10];
+    const jot_Extent batch = {"batch", 1, 1000, 0};
+    jot_Builder b = {1, &batch, 1, 1, pictures, NULL};
+    jot_Ctx *c[2] = {open_on(NULL, NULL, true), open_on(NULL, NULL, true)};
+    jot_Var p[2][10], in, out;
+    uint64_t one, open;
+    int64_t n = 1000;
+    size_t i;
+    jot_Func f, g;
+
+    for (i = 0; i < sizeof images / sizeof *images; i++)
+        images[i] = (float)(i * 29 % 89) / 89 - .4f;
+    pictures_open(c[0], p[0]);
+    pictures_open(c[1], p[1]);
+    CHECK(pictures(c[1], &n, &in, &out, p[1]), "%s", jot_message(c[1]));
+    g = jot_compile(c[1], JOT_VARS(in), JOT_VARS(out));
+    CHECK(jot_call(g, JOT_INS(JOT_IN(images, sizeof images)), JOT_OUTS(JOT_OUT(all, sizeof all))),
+          "%s", jot_message(c[1]));
+    b.user = p[0];
+    f = jot_compile_open(c[0], &b);
+    for (n = 1; n <= 1000; n += n < 70 ? 1 : 13 * stride) {
+        double worst = 0;
+
+        CHECK(jot_call_open(f, jot_ints(1, &n), JOT_INS(JOT_IN(images, (size_t)n * 784 * 4)),
+                            JOT_OUTS(JOT_OUT(got, (size_t)n * 40))), "%s", jot_message(c[0]));
+        for (i = 0; i < (size_t)n * 10; i++)
+            worst = got[i] == got[i] ? fmax(worst, fabs((double)got[i] - all[i])) : INFINITY;
+        CHECK(worst < 1e-4, "%d pictures: %g off", (int)n, worst);
+    }
+    one = jot_stats(c[1]).kernels_compiled;
+    open = jot_stats(c[0]).kernels_compiled;
+    printf("a thousand batches of LeNet: %d kernels, one: %d; %s\n", (int)open, (int)one,
+           jot_open_why(f));
+    CHECK(!strcmp(jot_backend(c[0]), "interp") || open <= 2 * one, "%d kernels, one batch has %d",
+          (int)open, (int)one);
+    jot_close(c[0]);
+    jot_close(c[1]);
+}
+
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static void
 refuses(jot_Ctx *c, bool ok, jot_Status status, const char *text)
@@ -429,6 +514,12 @@ refused(const char *backend)
     CHECK(jot_call_vars_open(f, JOT_INTS(3), JOT_VARS(x), &y), "%s", jot_message(c));
     g = jot_compile(c, JOT_VARS(x), JOT_VARS(jot_relu(x)));
     refuses(c, jot_call_open(g, JOT_INTS(3), ins, outs), JOT_EUSE, "no extent of the function");
+    CHECK(jot_open_shape(f, JOT_INTS(7), 0).n == 2 && jot_open_shape(f, JOT_INTS(7), 0).v[0] == 7
+          && jot_open_dtype(f, 0) == JOT_F32, "shape of an output");
+    refuses(c, jot_open_shape(f, JOT_INTS(41), 0).n >= 0, JOT_ERANGE, "open_shape: batch is 41");
+    refuses(c, jot_open_shape(f, JOT_INTS(7), 1).n >= 0, JOT_ERANGE, "output 1: 0 to 0 asked");
+    refuses(c, jot_open_dtype(f, 1) != JOT_DTYPES, JOT_ERANGE, "output 1: 0 to 0 asked");
+    refuses(c, jot_open_dtype(g, 0) != JOT_DTYPES, JOT_EUSE, "no extent of the function is open");
     CHECK(!jot_open_why(g)[0], "of a function without open extents");
     net.fails = 1; /* has a plan of its own, if any has */
     if (jot_open_why(f)[0])
@@ -438,7 +529,7 @@ refused(const char *backend)
     jot_close(c);
 }
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ---------------------------------------------------------------------------------- */
 
 static void
 no_memory(int stride)
@@ -487,6 +578,7 @@ main(int argc, char **argv)
     }
     all_sizes("cpu", DENSE, false, 3 * stride);
     often();
+    kernels(stride);
     refused("cpu");
     refused("interp");
     no_memory(stride);

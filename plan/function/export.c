@@ -16,123 +16,15 @@
  * Read before: plan/function/function.h. After: backends/files/export.c. */
 #include "plan/function/export.h"
 
-enum { EXPORT_PIECE = 1 << 16, EXPORT_ALIGN = 64 };
+enum { EXPORT_ALIGN = 64 };
 
-static const char *const export_types[JOT_DTYPES] = {
-    "unsigned char", "signed char", "short", "int", "long long", "unsigned char", "unsigned short",
-    "unsigned", "unsigned long long", "unsigned short", "unsigned short", "float", "double"
-};
-
-static void
-export_flush(Export *e, size_t least)
+JOT_FN void
+jot_export_flush(Export *e, size_t least)
 {
     if (e->t.n < least || !e->t.n || e->f->ctx->mem.failed)
         return;
     e->write(e->user, e->t.s, e->t.n);
     e->t.n = 0;
-}
-
-/* ---- tables -------------------------------------------------------------------------------- */
-
-static bool
-export_finite(jot_DType dtype, const Buffer *data)
-{
-    size_t size = jot_dtype_nbytes(dtype), at;
-
-    for (at = 0; (dtype == JOT_F32 || dtype == JOT_F64) && at < data->nbytes; at += size) {
-        double v = jot_scalar_read((const char *)data->p + at, dtype).f;
-
-        if (v - v != 0)
-            return false;
-    }
-    return true;
-}
-
-static void
-export_element(Export *e, jot_DType dtype, const void *p, bool bits)
-{
-    jot_Scalar v = jot_scalar_read(p, dtype);
-    char buf[40];
-
-    if (dtype == JOT_F16 || dtype == JOT_BF16) {
-        jot_text_f(&e->t, "0x%x", (unsigned)jot_scalar_read(p, JOT_U16).u);
-    } else if (dtype == JOT_F32 && bits) {
-        jot_text_f(&e->t, "0x%xu", (unsigned)jot_scalar_read(p, JOT_U32).u);
-    } else if (dtype == JOT_F64 && bits) {
-        jot_text_f(&e->t, "%lluull", (unsigned long long)jot_scalar_read(p, JOT_U64).u);
-    } else if (dtype == JOT_F32 || dtype == JOT_F64) {
-        jot_text_float(buf, v.f, dtype == JOT_F32);
-        jot_text_f(&e->t, "%s", buf);
-    } else if (dtype == JOT_U64 || dtype == JOT_U32) {
-        jot_text_f(&e->t, "%lluu%s", (unsigned long long)v.u, dtype == JOT_U64 ? "ll" : "");
-    } else if (dtype == JOT_I64 && v.i == INT64_MIN) {
-        jot_text_f(&e->t, "-9223372036854775807ll - 1");
-    } else {
-        jot_text_f(&e->t, "%lld%s", (long long)v.i, dtype == JOT_I64 ? "ll" : "");
-    }
-}
-
-static Buffer *
-export_data(const Func *f, const FuncLeaf *leaf)
-{
-    NodeId id = leaf->kind == LEAF_STATE ? f->ctx->slots.v[leaf->slot].node : leaf->node;
-
-    return jot_node(f->ctx, id)->data;
-}
-
-static const FuncUpdate *
-export_update_of(const Func *f, const FuncLeaf *leaf)
-{
-    uint32_t i;
-
-    for (i = 0; leaf->kind == LEAF_STATE && i < f->updates.n; i++)
-        if (f->updates.v[i].slot == leaf->slot)
-            return &f->updates.v[i];
-    return NULL;
-}
-
-/* Elements as decimal numbers that read back exactly; where one has no number, as bits. */
-static void
-export_elements(Export *e, const char *name, jot_DType dtype, const Buffer *data, bool constant)
-{
-    size_t size = jot_dtype_nbytes(dtype);
-    int64_t n = (int64_t)(data->nbytes / size), i;
-    bool bits = !export_finite(dtype, data);
-    const char *words = dtype == JOT_F64 ? "unsigned long long" : "unsigned";
-
-    jot_text_f(&e->t, "static %s", constant ? "const " : "");
-    if (bits)
-        jot_text_f(&e->t, "union { %s bits[%lld]; %s v[%lld]; } %s = {{", words, (long long)n,
-                   export_types[dtype], (long long)n, name);
-    else
-        jot_text_f(&e->t, "%s %s[%lld] = {", export_types[dtype], name, (long long)(n ? n : 1));
-    if (!n)
-        jot_text_f(&e->t, "0");
-    for (i = 0; i < n; i++) {
-        jot_text_f(&e->t, "%s", i % 8 ? " " : "\n    ");
-        export_element(e, dtype, (const char *)data->p + (size_t)i * size, bits);
-        jot_text_f(&e->t, "%s", i + 1 < n ? "," : "");
-        export_flush(e, EXPORT_PIECE);
-    }
-    jot_text_f(&e->t, "\n}%s;\n\n", bits ? "}" : "");
-}
-
-static void
-export_tables(Export *e)
-{
-    const Func *f = e->f;
-    uint32_t i;
-
-    for (i = 0; i < f->leaves.n; i++) {
-        const FuncLeaf *leaf = &f->leaves.v[i];
-        char name[96];
-        Text t = {NULL, name, 0, sizeof name};
-
-        if (leaf->kind == LEAF_INPUT)
-            continue;
-        jot_text_f(&t, "%s_t%u", e->name, i);
-        export_elements(e, name, leaf->dtype, export_data(f, leaf), !export_update_of(f, leaf));
-    }
 }
 
 /* ---- what stands above ---------------------------------------------------------------------- */
@@ -154,7 +46,7 @@ export_head(Export *e)
 
     for (i = 0; i < f->leaves.n; i++)
         if (f->leaves.v[i].kind != LEAF_INPUT) {
-            tables += export_data(f, &f->leaves.v[i])->nbytes;
+            tables += jot_export_buffer(f, &f->leaves.v[i])->nbytes;
             n++;
         }
     jot_text_f(&e->t, "/* %s - C99 made by jot; it needs no library.\n *\n", e->name);
@@ -198,13 +90,27 @@ export_collect(Export *e, const Plan *plan)
     return true;
 }
 
+static bool
+export_had(const Export *e, const PlanKernel *k)
+{
+    uint32_t i;
+
+    for (; e; e = e->before)
+        for (i = 0; i < e->kernels.n; i++)
+            if (jot_str_eq(e->kernels.v[i]->name, k->name))
+                return true;
+    return false;
+}
+
 /* static before a function that has no storage class where it is defined. */
-static void
-export_kernels(Export *e, Text *kernels)
+JOT_FN void
+jot_export_kernels(const Export *e, Text *kernels)
 {
     uint32_t i;
 
     for (i = 0; i < e->kernels.n; i++) {
+        if (export_had(e->before, e->kernels.v[i]))
+            continue;
         jot_text_f(kernels, "static void %s(void *const *, const jot_i64 *, const jot_Scalar *, "
                    "void *,\n    jot_i64, jot_i64, jot_i64);\n", e->kernels.v[i]->name);
         jot_plan_kernel_text(e->kernels.v[i], kernels);
@@ -237,8 +143,8 @@ export_places(Export *e)
         return jot_fail_memory(f->ctx, "export");
     e->arena_nbytes = (f->plan->block_nbytes + EXPORT_ALIGN - 1) / EXPORT_ALIGN * EXPORT_ALIGN;
     for (i = 0; i < f->leaves.n; i++) /* tables: what a device has alone comes to the host */
-        if (f->leaves.v[i].kind != LEAF_INPUT && export_data(f, &f->leaves.v[i])->nbytes
-            && !jot_data_host(f->ctx, export_data(f, &f->leaves.v[i]), "export"))
+        if (f->leaves.v[i].kind != LEAF_INPUT && jot_export_buffer(f, &f->leaves.v[i])->nbytes
+            && !jot_data_host(f->ctx, jot_export_buffer(f, &f->leaves.v[i]), "export"))
             return false;
     for (i = 0; i < f->noutputs; i++)
         if (f->output[i].from.computed && !e->out[f->output[i].from.at])
@@ -259,9 +165,11 @@ export_leaf(Export *e, uint32_t number)
 
     if (leaf->kind == LEAF_INPUT)
         jot_text_f(&e->t, "(void *)in%u", leaf->input);
-    else
-        jot_text_f(&e->t, "(void *)%s%s_t%u",
-                   export_finite(leaf->dtype, export_data(e->f, leaf)) ? "" : "&", e->name, number);
+    else {
+        jot_text_f(&e->t, "(void *)%s",
+                   jot_export_finite(leaf->dtype, jot_export_buffer(e->f, leaf)) ? "" : "&");
+        jot_export_table(e, number, &e->t);
+    }
 }
 
 static void
@@ -292,14 +200,57 @@ jot_export_var(Export *e, const ExportScope *scope, uint32_t var)
     }
 }
 
+/* A number of the function; what follows open extents is an expression. */
+static void
+export_number(Export *e, const void *at, int64_t v)
+{
+    if (!e->follows || !e->follows(e, at, true))
+        jot_text_f(&e->t, "%lld", (long long)v);
+}
+
+static void
+export_following(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
+{
+    uint32_t i;
+
+    for (i = 0; i < n && e->follows; i++)
+        if (e->follows(e, &v[i], false)) {
+            jot_text_f(&e->t, "    %s[%u].%c = ", name, i, e->follows(e, &v[i], false));
+            e->follows(e, &v[i], true);
+            jot_text_f(&e->t, ";\n");
+        }
+}
+
+static bool
+export_follows(Export *e, const jot_Scalar *v, uint32_t n)
+{
+    uint32_t i;
+
+    for (i = 0; e->follows && i < n; i++)
+        if (e->follows(e, &v[i], false))
+            return true;
+    return false;
+}
+
 /* Integers and constants of a launch, in a scope of its own. */
 static void
 export_ints(Export *e, const Plan *plan, const PlanLaunch *launch)
 {
+    const jot_Scalar *v = &plan->ints.v[launch->ints];
     uint32_t i;
 
     if (!launch->nints)
         return;
+    if (export_follows(e, v, launch->nints)) {
+        jot_text_f(&e->t, "    {\n    jot_Scalar n[%u];\n"
+                   "    const jot_i64 *ints = (const jot_i64 *)(const void *)n;\n\n",
+                   launch->nints);
+        for (i = 0; i < launch->nints; i++)
+            if (!e->follows(e, &v[i], false))
+                jot_text_f(&e->t, "    n[%u].i = %lldll;\n", i, (long long)v[i].i);
+        export_following(e, "n", v, launch->nints);
+        return;
+    }
     jot_text_f(&e->t, "    {\n    static const jot_i64 ints[%u] = {", launch->nints);
     for (i = 0; i < launch->nints; i++)
         jot_text_f(&e->t, "%s%lld", i ? ", " : "",
@@ -338,8 +289,9 @@ export_step(Export *e, const ExportScope *scope, const PlanStep *step)
         export_scalar_name(scope, step->code, &e->t);
         if (!step->code)
             jot_text_f(&e->t, " + %u", step->scalar);
-        jot_text_f(&e->t, ", a + %zu, %d, 0, %lld);\n", scope->at + plan->scratch, phase,
-                   (long long)launch->count[phase]);
+        jot_text_f(&e->t, ", a + %zu, %d, 0, ", scope->at + plan->scratch, phase);
+        export_number(e, &launch->count[phase], launch->count[phase]);
+        jot_text_f(&e->t, ");\n");
     }
     jot_text_f(&e->t, launch->nints ? "    }\n" : "");
 }
@@ -349,7 +301,8 @@ export_scalars(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
 {
     uint32_t i;
 
-    jot_text_f(&e->t, "    static const jot_Scalar %s[%u] = {", name, n ? n : 1);
+    jot_text_f(&e->t, "    %sjot_Scalar %s[%u] = {", export_follows(e, v, n) ? "" : "static const ",
+               name, n ? n : 1);
     for (i = 0; i < n; i++)
         jot_text_f(&e->t, "%s{.u = %lluull}", i ? ", " : "", (unsigned long long)v[i].u);
     jot_text_f(&e->t, n ? "};\n" : "{0}};\n");
@@ -372,6 +325,8 @@ jot_export_tables(Export *e, const ExportScope *scope, const jot_Scalar *scalar,
         export_scalars(e, name, i ? code[i - 1]->scalar : scalar,
                        i ? (uint32_t)code[i - 1]->scalars : plan->scalars.n);
     }
+    if (!scope->up)
+        export_following(e, "s", scalar, plan->scalars.n);
     jot_text_f(&e->t, "    (void)s");
     if (scope->id)
         jot_text_f(&e->t, "_%u", scope->id);
@@ -390,16 +345,16 @@ jot_export_steps(Export *e, const ExportScope *scope)
             export_step(e, scope, &scope->plan->steps.v[i]);
 }
 
-static void
-export_parameters(Export *e)
+JOT_FN void
+jot_export_parameters(Export *e)
 {
     const Func *f = e->f;
     uint32_t i;
 
     for (i = 0; i < f->ninputs; i++)
-        jot_text_f(&e->t, ", const %s *in%u", export_types[f->input[i].shape.dtype], i);
+        jot_text_f(&e->t, ", const %s *in%u", jot_export_types[f->input[i].shape.dtype], i);
     for (i = 0; i < f->noutputs; i++)
-        jot_text_f(&e->t, ", %s *out%u", export_types[f->output[i].shape.dtype], i);
+        jot_text_f(&e->t, ", %s *out%u", jot_export_types[f->output[i].shape.dtype], i);
     jot_text_f(&e->t, ")");
 }
 
@@ -412,14 +367,16 @@ export_declarations(Export *e)
     jot_text_f(&e->t, "#ifdef __cplusplus\nextern \"C\" {\n#endif\n"
                "enum { %s_ARENA = %zu };\nextern const unsigned long %s_arena;\n"
                "extern void %s(void *arena", name, e->arena_nbytes, name, name);
-    export_parameters(e);
+    jot_export_parameters(e);
     jot_text_f(&e->t, ";\n#ifdef __cplusplus\n}\n#endif\n\n#ifndef %s_HEADER\n", name);
 }
 
 static void
-export_copy(Export *e, size_t nbytes)
+export_copy(Export *e, const size_t *nbytes)
 {
-    jot_text_f(&e->t, ", %zu);\n", nbytes);
+    jot_text_f(&e->t, ", (jot_u64)(");
+    export_number(e, nbytes, (int64_t)*nbytes);
+    jot_text_f(&e->t, "));\n");
 }
 
 static bool
@@ -448,17 +405,17 @@ export_results(Export *e)
             continue;
         jot_text_f(&e->t, "    %s_copy(out%u, ", e->name, i);
         export_from(e, from);
-        export_copy(e, f->output[i].shape.nbytes);
+        export_copy(e, &f->output[i].shape.nbytes);
     }
     for (i = 0; i < f->updates.n; i++) {
         if (f->updates.v[i].from.computed)
             continue;
         jot_text_f(&e->t, "    %s_copy(a + %zu, ", e->name, e->at[f->roots.n + i]);
         export_from(e, &f->updates.v[i].from);
-        export_copy(e, f->updates.v[i].shape.nbytes);
+        export_copy(e, &f->updates.v[i].shape.nbytes);
     }
     for (k = 0; k < f->leaves.n; k++) {
-        const FuncUpdate *u = export_update_of(f, &f->leaves.v[k]);
+        const FuncUpdate *u = jot_export_update_of(f, &f->leaves.v[k]);
 
         if (!u)
             continue;
@@ -469,27 +426,35 @@ export_results(Export *e)
             export_from(e, &u->from);
         else
             jot_text_f(&e->t, "a + %zu", e->at[f->roots.n + (uint32_t)(u - f->updates.v)]);
-        export_copy(e, u->shape.nbytes);
+        export_copy(e, &u->shape.nbytes);
     }
 }
 
-static void
-export_function(Export *e)
+JOT_FN void
+jot_export_body(Export *e)
 {
     const Plan *plan = e->f->plan;
     const ExportScope scope = {.plan = plan};
     uint32_t i;
 
-    jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena", e->name,
-               e->name, e->name);
-    export_parameters(e);
-    jot_text_f(&e->t, "\n{\n    unsigned char *a = arena;\n    void *buf[%u];\n", e->most);
+    jot_text_f(&e->t, "    unsigned char *a = arena;\n    void *buf[%u];\n", e->most);
     jot_export_tables(e, &scope, e->f->bind.scalar, e->f->bind.code);
     for (i = 0; i < e->f->ninputs; i++)
         jot_text_f(&e->t, "    (void)in%u;\n", i);
     jot_export_steps(e, &scope);
     export_results(e);
-    jot_text_f(&e->t, "}\n#endif\n");
+    jot_text_f(&e->t, "}\n");
+}
+
+/* What the body calls beside kernels, and its tables. */
+JOT_FN void
+jot_export_data(Export *e)
+{
+    if (export_copies(e))
+        jot_text_f(&e->t, "static void\n%s_copy(void *to, const void *from, jot_u64 n)\n{\n"
+                   "    unsigned char *t = to;\n    const unsigned char *f = from;\n\n"
+                   "    while (n--)\n        *t++ = *f++;\n}\n\n", e->name);
+    jot_export_tables_of(e);
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -502,8 +467,8 @@ static const char export_taken[] =
     " reinterpret_cast static_assert static_cast template this thread_local throw true try typeid"
     " typename using virtual wchar_t xor xor_eq main memcmp memcpy memmove memset ";
 
-static bool
-export_name_ok(jot_Ctx *ctx, const char *name)
+JOT_FN bool
+jot_export_name_ok(jot_Ctx *ctx, const char *name)
 {
     size_t i, n = name ? jot_str_len(name) : 0;
     bool ok = n > 0 && n < 64;
@@ -521,11 +486,10 @@ export_name_ok(jot_Ctx *ctx, const char *name)
     return true;
 }
 
-static bool
-export_text(Export *e)
+JOT_FN bool
+jot_export_begin(Export *e)
 {
     jot_Ctx *ctx = e->f->ctx;
-    Text kernels = {&ctx->mem, NULL, 0, 0};
 
     e->t.mem = &ctx->mem;
     ctx->mem.failed = false;
@@ -533,23 +497,31 @@ export_text(Export *e)
         return jot_fail(ctx, JOT_EUSE, "export: random variables have no place in a file: make "
                         "them inputs");
     e->most = 1;
-    if (!export_collect(e, e->f->plan))
-        return false;
-    if (!export_places(e))
+    return export_collect(e, e->f->plan) && export_places(e);
+}
+
+static bool
+export_text(Export *e)
+{
+    jot_Ctx *ctx = e->f->ctx;
+    Text kernels = {&ctx->mem, NULL, 0, 0};
+
+    if (!jot_export_begin(e))
         return false;
     export_head(e);
     export_declarations(e);
-    export_kernels(e, &kernels);
+    jot_export_kernels(e, &kernels);
     if (!ctx->mem.failed && jot_emit_prelude(jot_dialect_find("c"), kernels.s ? kernels.s : "",
                                              kernels.n, &e->t)) {
         jot_text_put(&e->t, kernels.s, kernels.n);
-        if (export_copies(e))
-            jot_text_f(&e->t, "static void\n%s_copy(void *to, const void *from, jot_u64 n)\n{\n"
-                       "    unsigned char *t = to;\n    const unsigned char *f = from;\n\n"
-                       "    while (n--)\n        *t++ = *f++;\n}\n\n", e->name);
-        export_tables(e);
-        export_function(e);
-        export_flush(e, 0);
+        jot_export_data(e);
+        jot_text_f(&e->t, "const unsigned long %s_arena = %s_ARENA;\n\nvoid\n%s(void *arena",
+                   e->name, e->name, e->name);
+        jot_export_parameters(e);
+        jot_text_f(&e->t, "\n{\n");
+        jot_export_body(e);
+        jot_text_f(&e->t, "#endif\n");
+        jot_export_flush(e, 0);
     }
     jot_text_free(&kernels);
     return !ctx->mem.failed || jot_fail_memory(ctx, "export");
@@ -563,7 +535,7 @@ jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jot_Vars output
     Export e;
     bool ok;
 
-    if (!ctx || ctx->status || !export_name_ok(ctx, name))
+    if (!ctx || ctx->status || !jot_export_name_ok(ctx, name))
         return false;
     if (!write)
         return jot_fail(ctx, JOT_EUSE, "export: write is NULL");

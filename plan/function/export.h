@@ -20,9 +20,15 @@ struct ExportScope {
     size_t at;             /* in the arena: the plan's block */
 };
 
-typedef struct {
+typedef struct Export Export;
+struct Export {
     Func *f;
     const char *name;
+    const Export *before;  /* of the same file; NULL: none */
+    /* Of open extents: does the number there follow them: 0, or 'i', 'f' for what it is; print:
+     * its expression. NULL: there are none. */
+    int (*follows)(Export *e, const void *at, bool print);
+    const void *open;      /* ... what it follows */
     Text t;
     jot_WriteFn *write;
     void *user;
@@ -33,8 +39,26 @@ typedef struct {
     PlanKernels kernels;   /* each once */
     uint32_t most;         /* arguments of a launch */
     bool loops;
-} Export;
+};
 
+/* ---- plan/function/tables.c ---- */
+extern const char *const jot_export_types[JOT_DTYPES];
+JOT_FN Buffer *jot_export_buffer(const Func *f, const FuncLeaf *leaf);
+JOT_FN const FuncUpdate *jot_export_update_of(const Func *f, const FuncLeaf *leaf);
+JOT_FN bool jot_export_finite(jot_DType dtype, const Buffer *data); /* else it is a union */
+/* The name of a leaf's table; true: one of before is it. */
+JOT_FN bool jot_export_table(const Export *e, uint32_t number, Text *t);
+JOT_FN void jot_export_tables_of(Export *e);
+
+/* ---- plan/function/export.c ---- */
+JOT_FN bool jot_export_name_ok(jot_Ctx *ctx, const char *name);
+/* What there is to print of e->f, and where. False: refused. */
+JOT_FN bool jot_export_begin(Export *e);
+JOT_FN void jot_export_kernels(const Export *e, Text *kernels);
+JOT_FN void jot_export_data(Export *e);
+JOT_FN void jot_export_parameters(Export *e);
+JOT_FN void jot_export_body(Export *e); /* from behind the brace to the other one */
+JOT_FN void jot_export_flush(Export *e, size_t least); /* the text, if there is as much */
 /* A variable's address, as text. */
 JOT_FN void jot_export_var(Export *e, const ExportScope *scope, uint32_t var);
 JOT_FN void jot_export_steps(Export *e, const ExportScope *scope);

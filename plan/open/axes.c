@@ -7,6 +7,7 @@
  *   requires  kernels that agree but for extents      keeps  what they compute
  * Read before: plan/open/axes.h, ccode/schedule/sched.h. After: plan/text.c. */
 #include "plan/open/axes.h"
+#include "ccode/schedule/sched.h"
 
 JOT_FN TextForm
 jot_open_form(const OpenSteps *open, uint32_t step)
@@ -39,6 +40,9 @@ axes_record(Arena *arena, const Kernel *k, OpenKernel *r)
     uint32_t i;
     int d;
 
+    for (i = 1, d = 0; i < k->values.n; i++)
+        d += k->values.v[i].op == VAL_REDUCE;
+    r->blocks = d > 1;
     r->naxes = k->axes.n;
     r->nbufs = k->bufs.n;
     r->ext = jot_arena_array(arena, int64_t *, (size_t)k->bufs.n + 1);
@@ -96,6 +100,29 @@ axes_exchange(Kernel *k, const OpenKernel *from, const OpenKernel *to)
     return true;
 }
 
+/* Do the places that the schedule made, for other extents, have room at these? */
+static bool
+axes_room(const Sched *s, uint32_t nbufs)
+{
+    int64_t ext[SCHED_AXES], lo, hi;
+    Space space = {SCHED_AXES, ext, NULL};
+    uint32_t i;
+    int a, d;
+
+    for (a = 0; a < SCHED_AXES; a++)
+        ext[a] = jot_axis_is(s, a) ? jot_axis_ext(s, a) : 1;
+    for (i = 0; i < s->stages.n; i++) {
+        const Place *p = jot_stage_place(&s->stages.v[i]);
+        const KBuf *buf = p ? &s->k->bufs.v[p->buf] : NULL;
+
+        for (d = 0; p && p->buf >= nbufs && d < buf->rank; d++)
+            if (!jot_ix_range(s->k->ix, s->ixs.v[p->at + (uint32_t)d], &space, &lo, &hi) || lo < 0
+                || hi >= buf->ext[d])
+                return false;
+    }
+    return true;
+}
+
 JOT_FN bool
 jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k, const Wanted *want,
                   Text *why)
@@ -113,5 +140,9 @@ jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k, con
         return false;
     }
     jot_sched_open_blocks(s);
+    if (!axes_room(s, own.nbufs)) {
+        jot_text_f(why, "its scratch memory is for fewer rows");
+        return false;
+    }
     return true;
 }

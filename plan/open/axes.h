@@ -5,6 +5,7 @@
 #ifndef JOT_OPEN_AXES_H
 #define JOT_OPEN_AXES_H
 #include "ccode/strategy/strategy.h"
+#include "fuse/fuse.h"
 
 /* How the text of a step is printed: as ever; with the schedule of the plan for most, whose blocks
  * are clamped; with that for few, which has no blocks of blocks; as scalars with that for most; as
@@ -17,10 +18,14 @@ typedef enum { OPEN_KNOWN, OPEN_FOR_MOST, OPEN_FOR_FEW, OPEN_OTHER } OpenLearn;
 /* Extents of a kernel before it has a schedule. */
 typedef struct {
     uint32_t naxes, nbufs;
+    bool blocks;             /* several reductions */
     int64_t axis[KERNEL_AXES];
     int64_t **ext;           /* per buffer */
     Layout *layout;
 } OpenKernel;
+
+/* What was fused in the plan for most; there: and can be in others. */
+typedef struct { bool there; uint64_t hash; Fusion fusion; } OpenFused;
 
 /* Per step of plans that differ in extents: the kernels of two; axes that are not as long in
  * each. */
@@ -30,6 +35,9 @@ typedef struct {
     uint8_t *form;
     uint64_t *axes;
     OpenKernel *most, *few;
+    OpenFused *fused;
+    bool rows;               /* all variables are row-major: layouts are chosen by size */
+    bool apart;              /* no contractions in turn on blocks of rows: these are of one size */
     Arena *arena;            /* of what they have */
 } OpenSteps;
 
@@ -41,5 +49,7 @@ JOT_FN bool jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k); /* f
 /* jot_schedule; an open kernel gets the schedule that its form says. */
 JOT_FN bool jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k,
                               const Wanted *want, Text *why);
+/* plan/open/fused.c: jot_fuse; of plans that differ in extents, as for most. */
+JOT_FN bool jot_open_fuse(jot_Ctx *ctx, const FuseAsk *ask, const OpenSteps *open, Fusion *fusion);
 
 #endif

@@ -11,39 +11,13 @@
  * fit is not there. Where some steps do, the plan is for extents from there on (o->low).
  *
  *   requires  a backend that compiles C in this process      keeps  assignments, the generator
- * Read before: plan/open/open.h, plan/open/fit.c, plan/open/text.c, plan/open/sample.c.
- * After: plan/open/open.c. */
-#include "plan/open/open.h"
-
-enum { MERGE_STEPS = 1024 };  /* of a plan, at most */
-
-/* One step: how its numbers follow. */
-typedef struct {
-    uint32_t n;              /* numbers of the text */
-    int *argument;           /* per number: of the merged text, or -1 */
-    bool *literal;           /* ... it is one of a float */
-    OpenLiteral *how;        /* per argument */
-    uint32_t nargs;
-    OpenFit *own;            /* per number that the launch has anyhow */
-    OpenFit count[SCHED_PHASES];
-} OpenStep;
-
-typedef struct {
-    Open *o;
-    OpenSet set;
-    OpenSteps open;
-    bool like[OPEN_SAMPLES]; /* the same steps; other arguments, maybe */
-    bool valid[OPEN_SAMPLES];
-    int base;                /* the sample of the most extents */
-    uint8_t level;           /* the plan is for extents from low[level] on */
-    Arena arena;
-    OpenStep *step;
-    Func *f;                 /* what becomes the function, at most extents */
-} OpenMerge;
+ * Read before: plan/open/merge.h, plan/open/fit.c, plan/open/text.c, plan/open/sample.c.
+ * After: plan/open/whole.c, plan/open/range.c. */
+#include "plan/open/merge.h"
 
 /* The level from which on samples that fail are not needed; OPEN_LEVELS: they always are. */
-static uint8_t
-merge_level(const OpenMerge *m, const bool *good)
+JOT_FN uint8_t
+jot_merge_level(const OpenMerge *m, const bool *good)
 {
     const OpenSpace *s = &m->o->space;
     uint8_t level = 0;
@@ -56,8 +30,8 @@ merge_level(const OpenMerge *m, const bool *good)
 }
 
 /* A number at each sample as a polynomial; samples that do not lie on it are no good. */
-static void
-merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit)
+JOT_FN void
+jot_merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit)
 {
     const OpenSpace *s = &m->o->space;
     int i;
@@ -69,8 +43,8 @@ merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit)
 
 /* ---- steps ---------------------------------------------------------------------------------- */
 
-static const PlanLaunch *
-merge_launch(const OpenMerge *m, int sample, uint32_t step)
+JOT_FN const PlanLaunch *
+jot_merge_launch(const OpenMerge *m, int sample, uint32_t step)
 {
     return &m->set.f[sample]->plan->steps.v[step].best;
 }
@@ -81,29 +55,29 @@ static void
 merge_own(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
 {
     const OpenSpace *s = &m->o->space;
-    const PlanLaunch *base = merge_launch(m, m->base, step);
+    const PlanLaunch *base = jot_merge_launch(m, m->base, step);
     int64_t v[OPEN_SAMPLES];
     uint32_t k;
     int i, phase;
 
     for (i = 0; i < s->samples; i++) {
-        const PlanLaunch *l = good[i] ? merge_launch(m, i, step) : base;
+        const PlanLaunch *l = good[i] ? jot_merge_launch(m, i, step) : base;
 
         good[i] = good[i] && l->nints == base->nints && l->scratch_nbytes <= base->scratch_nbytes
                && l->kernel->kind == base->kernel->kind;
     }
     for (k = 0; k < base->nints; k++) {
         for (i = 0; i < s->samples; i++) {
-            const PlanLaunch *l = good[i] ? merge_launch(m, i, step) : NULL;
+            const PlanLaunch *l = good[i] ? jot_merge_launch(m, i, step) : NULL;
 
             v[i] = l ? m->set.f[i]->plan->ints.v[l->ints + k].i : 0;
         }
-        merge_number(m, v, good, &p->own[k]);
+        jot_merge_number(m, v, good, &p->own[k]);
     }
     for (phase = 0; phase < base->phases; phase++) {
         for (i = 0; i < s->samples; i++)
-            v[i] = good[i] ? merge_launch(m, i, step)->count[phase] : 0;
-        merge_number(m, v, good, &p->count[phase]);
+            v[i] = good[i] ? jot_merge_launch(m, i, step)->count[phase] : 0;
+        jot_merge_number(m, v, good, &p->count[phase]);
     }
 }
 
@@ -118,7 +92,7 @@ merge_word(const OpenMerge *m, const int64_t *v, bool literal, bool *good, OpenL
     memset(how, 0, sizeof *how);
     how->dtype = JOT_I64;
     if (!literal) {
-        merge_number(m, v, good, &how->fit);
+        jot_merge_number(m, v, good, &how->fit);
         return !jot_open_constant(s, &how->fit);
     }
     for (i = 0; i < s->samples; i++) {
@@ -138,7 +112,7 @@ static bool
 merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
 {
     const OpenSpace *s = &m->o->space;
-    const PlanKernel *base = merge_launch(m, m->base, step)->kernel;
+    const PlanKernel *base = jot_merge_launch(m, m->base, step)->kernel;
     size_t samples = (size_t)s->samples, nv = ((size_t)p->n + 1) * (samples + 1);
     int64_t *v = jot_mem_new(&m->o->ctx->mem, nv, sizeof *v);
     int64_t *row = v ? v + (size_t)p->n * samples : NULL;
@@ -149,12 +123,12 @@ merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
     if (!v)
         return jot_fail_memory(m->o->ctx, "compile_open");
     for (i = 0; i < s->samples; i++) {
-        good[i] = good[i] && jot_open_alike(base, merge_launch(m, i, step)->kernel, row, p->n);
+        good[i] = good[i] && jot_open_alike(base, jot_merge_launch(m, i, step)->kernel, row, p->n);
         for (k = 0; good[i] && k < p->n; k++)
             v[(size_t)k * samples + (size_t)i] = row[k];
     }
     jot_open_literals(base, p->literal);
-    for (k = 0, p->nargs = 0; k < p->n && merge_level(m, good) < OPEN_LEVELS; k++) {
+    for (k = 0, p->nargs = 0; k < p->n && jot_merge_level(m, good) < OPEN_LEVELS; k++) {
         p->argument[k] = -1;
         if (!merge_word(m, v + (size_t)k * samples, p->literal[k], good, &how))
             continue;
@@ -172,7 +146,7 @@ merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
 static bool
 merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
 {
-    const PlanLaunch *base = merge_launch(m, m->base, step);
+    const PlanLaunch *base = jot_merge_launch(m, m->base, step);
     const Func *f = m->set.f[m->base];
     bool good[OPEN_SAMPLES];
     int i;
@@ -189,7 +163,7 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
     merge_own(m, p, step, good);
     if (!merge_words(m, p, step, good))
         return false;
-    *level = merge_level(m, good);
+    *level = jot_merge_level(m, good);
     return true;
 }
 
@@ -209,6 +183,7 @@ merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
 
         if (!merge_step(m, &m->step[i], i, &level))
             return false;
+        m->step[i].level = level;
         if (level > m->level)
             m->level = level;
         if (level < OPEN_LEVELS)
@@ -217,7 +192,7 @@ merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
         form[i] += form[i] < TEXT_LOOPS && form[i] == was[i];
         why.n = 0;
         jot_text_f(&why, "the kernel \"%s\" is another for some of them",
-                   merge_launch(m, m->base, i)->kernel->what);
+                   jot_merge_launch(m, m->base, i)->kernel->what);
     }
     return true;
 }
@@ -236,7 +211,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
         return false;
     for (i = 0; i < s->samples; i++)
         m->like[i] = jot_open_like(m->o, m->set.f[m->base], m->set.f[i]);
-    m->level = merge_level(m, m->like);
+    m->level = jot_merge_level(m, m->like);
     if (m->level == OPEN_LEVELS || m->set.f[m->base]->plan->steps.n > MERGE_STEPS)
         return true;
     if (!merge_steps(m, was, again))
@@ -245,282 +220,12 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
         return true;
     for (i = 0; i < s->samples; i++)
         m->valid[i] = m->like[i] && jot_open_same(m->o, m->set.f[m->base], m->set.f[i]);
-    level = merge_level(m, m->valid);
+    level = jot_merge_level(m, m->valid);
     m->level = level > m->level ? level : m->level;
     return true;
 }
 
-/* ---- the function ---------------------------------------------------------------------------- */
-
-static bool
-merge_follow(OpenMerge *m, void *at, uint8_t kind, const OpenLiteral *how)
-{
-    OpenNumber number = {at, kind, *how};
-
-    return jot_open_constant(&m->o->space, &how->fit)
-        || jot_vec_add(m->o->ctx, m->o->numbers, number, "compile_open");
-}
-
-static bool
-merge_fitted(OpenMerge *m, void *at, uint8_t kind, const OpenFit *fit)
-{
-    OpenLiteral how;
-
-    memset(&how, 0, sizeof how);
-    how.fit = *fit;
-    return merge_follow(m, at, kind, &how);
-}
-
-/* A size of the function that is *at, by what it is in the samples (NULL: there is no such). */
-static bool
-merge_size(OpenMerge *m, size_t *at, const size_t *const *sample, bool *good)
-{
-    int64_t v[OPEN_SAMPLES];
-    OpenFit fit;
-    int i;
-
-    for (i = 0; i < m->o->space.samples; i++)
-        v[i] = sample[i] ? (int64_t)*sample[i] : 0;
-    merge_number(m, v, good, &fit);
-    return merge_fitted(m, at, OPEN_SIZE, &fit);
-}
-
-static FuncShape *
-merge_shape_of(Func *f, uint32_t k)
-{
-    return k < f->ninputs ? &f->input[k].shape : &f->output[k - f->ninputs].shape;
-}
-
-static bool
-merge_shape(OpenMerge *m, uint32_t k, bool *good)
-{
-    FuncShape *to = merge_shape_of(m->f, k);
-    const size_t *nbytes[OPEN_SAMPLES];
-    int64_t v[OPEN_SAMPLES];
-    OpenFit fit;
-    int i, r;
-
-    for (r = 0; r < to->rank; r++) {
-        for (i = 0; i < m->o->space.samples; i++)
-            v[i] = m->valid[i] ? merge_shape_of(m->set.f[i], k)->ext[r] : 0;
-        merge_number(m, v, good, &fit);
-        if (!merge_fitted(m, (void *)(uintptr_t)&to->ext[r], OPEN_I64, &fit))
-            return false;
-    }
-    for (i = 0; i < m->o->space.samples; i++)
-        nbytes[i] = m->valid[i] ? &merge_shape_of(m->set.f[i], k)->nbytes : NULL;
-    return merge_size(m, &to->nbytes, nbytes, good);
-}
-
-/* Shapes, results, and variables: none is larger than at most. */
-static bool
-merge_sizes(OpenMerge *m, bool *good)
-{
-    const size_t *nbytes[OPEN_SAMPLES];
-    Func *f = m->f;
-    uint32_t k;
-    int i;
-
-    for (k = 0; k < f->ninputs + f->noutputs; k++)
-        if (!merge_shape(m, k, good))
-            return false;
-    for (k = 0; k < f->roots.n; k++) {
-        for (i = 0; i < m->o->space.samples; i++)
-            nbytes[i] = m->valid[i] ? &m->set.f[i]->roots.v[k].nbytes : NULL;
-        if (!merge_size(m, &f->roots.v[k].nbytes, nbytes, good))
-            return false;
-    }
-    for (k = 0; k < f->plan->vars.n; k++) {
-        for (i = 0; i < m->o->space.samples; i++) {
-            nbytes[i] = m->valid[i] ? &m->set.f[i]->plan->vars.v[k].nbytes : NULL;
-            good[i] = good[i] && *nbytes[i] <= f->plan->vars.v[k].nbytes;
-        }
-        if (!merge_size(m, &f->plan->vars.v[k].nbytes, nbytes, good))
-            return false;
-    }
-    return true;
-}
-
-static bool
-merge_literals(OpenMerge *m, bool *good)
-{
-    const OpenSpace *s = &m->o->space;
-    Func *f = m->f;
-    jot_Scalar v[OPEN_SAMPLES];
-    OpenLiteral how;
-    uint32_t k;
-    int i;
-
-    for (k = 0; k < f->plan->scalars.n; k++) {
-        jot_DType dtype = (jot_DType)f->plan->scalars.v[k].dtype;
-
-        if (f->random[k])
-            continue;
-        for (i = 0; i < s->samples; i++)
-            v[i] = m->valid[i] ? m->set.f[i]->bind.scalar[k] : f->bind.scalar[k];
-        for (i = 0; i < s->samples && v[i].u == f->bind.scalar[k].u; i++)
-            ;
-        if (i == s->samples)
-            continue;
-        if (!jot_open_literal(s, v, good, dtype, &how))
-            good[m->base] = false;
-        else if (!merge_follow(m, &f->bind.scalar[k], OPEN_LITERAL, &how))
-            return false;
-    }
-    return true;
-}
-
-static bool
-merge_function(OpenMerge *m)
-{
-    Text why = {NULL, m->o->why, 0, sizeof m->o->why};
-    bool good[OPEN_SAMPLES];
-    uint8_t level;
-
-    memcpy(good, m->valid, sizeof good);
-    if (!merge_sizes(m, good) || !merge_literals(m, good))
-        return false;
-    level = merge_level(m, good);
-    if (level > m->level)
-        m->level = level;
-    if (level == OPEN_LEVELS)
-        jot_text_f(&why, "a size or a literal of it follows none of the forms that are known");
-    return true;
-}
-
-/* ---- the plan -------------------------------------------------------------------------------- */
-
-/* Numbers of a launch: its own, then the text's arguments. */
-static bool
-merge_ints(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, PlanLaunch *launch)
-{
-    const PlanLaunch *from = merge_launch(m, m->base, step);
-    const Plan *texts = m->set.f[m->base]->plan;
-    jot_Scalar v;
-    uint32_t k;
-
-    launch->ints = plan->ints.n;
-    launch->nints = from->nints + p->nargs;
-    for (k = 0; k < launch->nints; k++) {
-        v = k < from->nints ? texts->ints.v[from->ints + k]
-          : jot_open_literal_at(&m->o->space, &p->how[k - from->nints],
-                                m->o->space.at[m->base]);
-        if (!jot_vec_add(m->o->ctx, plan->ints, v, "compile_open"))
-            return false;
-    }
-    return true;
-}
-
-static bool
-merge_kernel(OpenMerge *m, Make *make, OpenStep *p, uint32_t step, PlanLaunch *launch)
-{
-    const PlanLaunch *from = merge_launch(m, m->base, step);
-    Text text = {&m->o->ctx->mem, NULL, 0, 0};
-    EmitInfo info;
-    uint32_t k;
-
-    memset(&info, 0, sizeof info);
-    info.phases = from->phases;
-    memcpy(info.steps, from->count, sizeof info.steps);
-    info.scratch_nbytes = from->scratch_nbytes;
-    info.vectors = from->kernel->kind == KIND_VECTOR;
-    for (k = 0; k < p->n; k++)
-        p->argument[k] += p->argument[k] >= 0 ? (int)from->nints : 0;
-    jot_open_text(from->kernel, p->argument, &text);
-    if (!m->o->ctx->mem.failed)
-        jot_plan_step_launch(make, launch, &text, from->kernel->what, false, TIER_BEST, &info);
-    jot_text_free(&text);
-    return launch->kernel || jot_fail_memory(m->o->ctx, "compile_open");
-}
-
-/* Steps get their merged kernels; texts of the samples are theirs until the end. */
-static bool
-merge_kernels(OpenMerge *m, Plan *plan)
-{
-    Make make;
-    PlanLaunch launch[1];
-    uint32_t i;
-    bool ok = true;
-
-    memset(&make, 0, sizeof make);
-    make.ctx = m->o->ctx;
-    make.plan = plan;
-    make.dialect = jot_dialect_find(m->o->ctx->backend->dialect);
-    make.dump.mem = &m->o->ctx->mem;
-    for (i = 0; ok && i < plan->steps.n; i++) {
-        memset(launch, 0, sizeof launch);
-        ok = merge_kernel(m, &make, &m->step[i], i, launch)
-          && merge_ints(m, plan, &m->step[i], i, launch);
-        if (launch->kernel) {
-            jot_plan_kernel_unref(m->o->ctx, plan->steps.v[i].best.kernel);
-            plan->steps.v[i].best = *launch;
-        }
-    }
-    jot_plan_units_free(&make);
-    jot_vec_free(&m->o->ctx->mem, make.fresh);
-    return ok;
-}
-
-static bool
-merge_numbers(OpenMerge *m, Plan *plan)
-{
-    uint32_t i, k, own;
-    int phase;
-
-    for (i = 0; i < plan->steps.n; i++) {
-        PlanLaunch *l = &plan->steps.v[i].best;
-        const OpenStep *p = &m->step[i];
-
-        own = l->nints - p->nargs;
-        for (k = 0; k < l->nints; k++) {
-            jot_Scalar *at = &plan->ints.v[l->ints + k];
-
-            if (k < own ? !merge_fitted(m, &at->i, OPEN_I64, &p->own[k])
-                        : !merge_follow(m, at, OPEN_LITERAL, &p->how[k - own]))
-                return false;
-        }
-        for (phase = 0; phase < l->phases; phase++)
-            if (!merge_fitted(m, &l->count[phase], OPEN_I64, &p->count[phase]))
-                return false;
-    }
-    return true;
-}
-
-static bool
-merge_compile(OpenMerge *m, Plan *plan)
-{
-    jot_Ctx *ctx = m->o->ctx;
-    PlanKernels list = {NULL, 0, 0};
-    Text why = {NULL, m->o->why, 0, sizeof m->o->why};
-    uint32_t i;
-    bool ok = true;
-
-    for (i = 0; ok && i < plan->steps.n; i++)
-        ok = jot_vec_add(ctx, list, plan->steps.v[i].best.kernel, "compile_open");
-    ok = ok && (jot_plan_compile_now(ctx, list.v, list.n)
-                || jot_fail_memory(ctx, "compile_open"));
-    for (i = 0; ok && i < list.n; i++)
-        if (!list.v[i]->fn) {
-            why.n = 0;
-            jot_text_f(&why, "the compiler refused the kernel \"%s\"", list.v[i]->what);
-            m->level = OPEN_LEVELS;
-        }
-    jot_vec_free(&ctx->mem, list);
-    return ok;
-}
-
-static bool
-merge_plan(OpenMerge *m)
-{
-    jot_Ctx *ctx = m->o->ctx;
-    Plan *plan = m->f->plan;
-
-    plan->dialect = NULL;
-    plan->open = NULL;
-    plan->ints.n = 0;
-    return merge_kernels(m, plan) && merge_numbers(m, plan) && jot_plan_memory(ctx, plan)
-        && jot_plan_parallel(ctx, plan) && merge_compile(m, plan);
-}
+/* ---- all of it ------------------------------------------------------------------------------ */
 
 static void
 merge_told(const OpenMerge *m)
@@ -541,32 +246,123 @@ merge_told(const OpenMerge *m)
 }
 
 static bool
-merge_all(OpenMerge *m)
+merge_rounds(OpenMerge *m, uint8_t *was, OpenLearn learn)
 {
-    Open *o = m->o;
-    uint8_t *was = jot_arena_array(&m->arena, uint8_t, MERGE_STEPS);
     bool again = true;
 
-    m->open.form = jot_arena_array(&m->arena, uint8_t, MERGE_STEPS);
-    m->open.axes = jot_arena_array(&m->arena, uint64_t, MERGE_STEPS);
-    m->open.most = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
-    m->open.few = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
-    m->open.arena = &m->arena;
-    m->open.n = MERGE_STEPS;
-    m->open.learn = OPEN_OTHER;
-    if (!was || !m->open.form || !m->open.axes || !m->open.most
-        || !m->open.few)
-        return jot_fail_memory(o->ctx, "compile_open");
+    m->open.learn = learn;
     while (again) {
         jot_open_drop(&m->set);
         if (!merge_round(m, was, &again))
             return false;
         m->open.learn = OPEN_KNOWN;
     }
+    return true;
+}
+
+/* Small extents have other schedules, too: shorter blocks, for all threads to have some. With the
+ * one for most a step may serve them as well. */
+static bool
+merge_lower(OpenMerge *m, uint8_t *was)
+{
+    uint32_t n = m->set.f[m->base]->plan->steps.n, i;
+    const OpenStep *step = m->step;
+    uint8_t level = m->level;
+    bool some = false, back = false;
+
+    if (level < 2 || level == OPEN_LEVELS)
+        return true;
+    for (i = 0; i < n; i++)
+        if (m->open.form[i] == TEXT_CLOSED && step[i].level > 1) {
+            m->open.form[i] = TEXT_CLAMPED;
+            some = true;
+        }
+    if (!some)
+        return true;
+    if (!merge_rounds(m, was, OPEN_KNOWN))
+        return false;
+    for (i = 0; i < n; i++)
+        if (step[i].level > 1 && m->open.form[i] > TEXT_CLOSED
+            && (m->level >= level || m->step[i].level >= step[i].level)) {
+            m->open.form[i] = TEXT_CLOSED;
+            back = true;
+        }
+    return !back || merge_rounds(m, was, OPEN_KNOWN);
+}
+
+/* Contractions in turn on blocks of rows have schedules of one size: where they are kernels that
+ * are not merged, or as scalars only, each contraction is to be a kernel of its own. */
+static bool
+merge_in_turn(const OpenMerge *m)
+{
+    const Plan *plan = m->set.f[m->base]->plan;
+    uint32_t i;
+
+    if (m->open.apart || plan->steps.n > MERGE_STEPS)
+        return false;
+    for (i = 0; i < plan->steps.n; i++)
+        if (m->open.most[i].blocks && (m->level == OPEN_LEVELS || m->open.form[i] >= TEXT_SCALAR))
+            return true;
+    return false;
+}
+
+/* From the beginning: with layouts or without, contractions apart or not. */
+static bool
+merge_way(OpenMerge *m, uint8_t *was, bool rows, bool apart)
+{
+    m->open.rows = rows;
+    m->open.apart = apart;
+    memset(m->open.form, 0, MERGE_STEPS);
+    memset(m->open.axes, 0, MERGE_STEPS * sizeof *m->open.axes);
+    return merge_rounds(m, was, OPEN_OTHER);
+}
+
+/* Layouts are chosen by size; where plans have others, all are row-major, which is slower. The
+ * first way by which all are one; of those that leave contractions in turn to scalars, if no other
+ * does. */
+static bool
+merge_ways(OpenMerge *m, uint8_t *was)
+{
+    int way, second = -1;
+    bool slow = false;
+
+    for (way = m->o->dialect ? 2 : 0; way < 4 && !m->o->whole; way++) {
+        if (way % 2 && !slow)
+            continue; /* nothing to take apart */
+        if (!merge_way(m, was, way / 2, way % 2))
+            return false;
+        slow = merge_in_turn(m);
+        if (m->level < OPEN_LEVELS && !slow)
+            return merge_lower(m, was);
+        if (m->level < OPEN_LEVELS && second < 0)
+            second = way;
+    }
+    return second < 0 || (merge_way(m, was, second / 2, second % 2) && merge_lower(m, was));
+}
+
+static bool
+merge_all(OpenMerge *m)
+{
+    Open *o = m->o;
+    uint8_t *was = jot_arena_array(&m->arena, uint8_t, MERGE_STEPS);
+
+    m->open.form = jot_arena_array(&m->arena, uint8_t, MERGE_STEPS);
+    m->open.axes = jot_arena_array(&m->arena, uint64_t, MERGE_STEPS);
+    m->open.most = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
+    m->open.few = jot_arena_array(&m->arena, OpenKernel, MERGE_STEPS);
+    m->open.fused = jot_arena_array(&m->arena, OpenFused, 1);
+    m->open.arena = &m->arena;
+    m->open.n = MERGE_STEPS;
+
+    if (!was || !m->open.form || !m->open.axes || !m->open.most
+        || !m->open.few || !m->open.fused)
+        return jot_fail_memory(o->ctx, "compile_open");
+    if (!merge_ways(m, was))
+        return false;
     if (m->level == OPEN_LEVELS)
         return true;
     m->f = jot_open_text_of(o, o->space.at[m->base], &m->open);
-    return m->f && merge_function(m) && (m->level == OPEN_LEVELS || merge_plan(m));
+    return m->f && jot_merge_function(m) && (m->level == OPEN_LEVELS || jot_merge_plan(m));
 }
 
 JOT_FN bool

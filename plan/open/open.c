@@ -1,13 +1,13 @@
 /* plan/open/open.c - functions with open extents: made of a builder, called with extents.
  *
  *     extents of a call   in bounds? -> seen often, its kernels there?   -> its own function
- *                                       not below o->low?                -> the shared one, resized
+ *                                       in a range that has one plan?    -> that one, resized
  *                                       else                             -> its own, made now
  *
  * To resize is to write the numbers that follow the extents into the shared plan: of launches,
  * variables, shapes, literals. Its block of temporaries is as large as the most extents ask.
  *
- * Read before: plan/open/open.h, plan/open/merge.c. After: plan/function/function.c. */
+ * Read before: plan/open/open.h, plan/open/range.c. After: plan/function/function.c. */
 #include "plan/open/open.h"
 
 /* ---- making --------------------------------------------------------------------------------- */
@@ -19,10 +19,10 @@ open_extent(Open *o, Arena *arena, const jot_Extent *e, int d)
     OpenSpace *s = &o->space;
 
     if (!e->name || !e->name[0])
-        return jot_fail(o->ctx, JOT_EUSE, "compile_open: extents[%d] has no name", d);
+        return jot_fail(o->ctx, JOT_EUSE, "%s: extents[%d] has no name", o->op, d);
     if (e->least < 1 || e->most < e->least || step < 0 || e->most > ((int64_t)1 << 31))
-        return jot_fail(o->ctx, JOT_ERANGE, "compile_open: %s is %lld to %lld in steps of %lld: "
-                        "1 and more asked, 2^31 at most", e->name, (long long)e->least,
+        return jot_fail(o->ctx, JOT_ERANGE, "%s: %s is %lld to %lld in steps of %lld: "
+                        "1 and more asked, 2^31 at most", o->op, e->name, (long long)e->least,
                         (long long)e->most, (long long)step);
     s->least[d] = e->least;
     s->step[d] = step;
@@ -31,18 +31,18 @@ open_extent(Open *o, Arena *arena, const jot_Extent *e, int d)
     return o->name[d] || jot_fail_memory(o->ctx, "compile_open");
 }
 
-static bool
-open_builder(Open *o, Arena *arena, const jot_Builder *b)
+JOT_FN bool
+jot_open_begin(Open *o, Arena *arena, const jot_Builder *b)
 {
     int d;
 
     if (!b || !b->build || (b->nextents && !b->extents) || b->ninputs < 0 || b->noutputs < 0)
-        return jot_fail(o->ctx, JOT_EUSE, "compile_open: %s", !b ? "builder is NULL"
+        return jot_fail(o->ctx, JOT_EUSE, "%s: %s", o->op, !b ? "builder is NULL"
                         : !b->build ? "build is NULL"
                         : b->ninputs < 0 || b->noutputs < 0
                               ? "the number of inputs or outputs is negative" : "extents is NULL");
     if (b->nextents < 1 || b->nextents > OPEN_MOST)
-        return jot_fail(o->ctx, JOT_ERANGE, "compile_open: %d extents: 1 to %d asked", b->nextents,
+        return jot_fail(o->ctx, JOT_ERANGE, "%s: %d extents: 1 to %d asked", o->op, b->nextents,
                         OPEN_MOST);
     o->space.n = b->nextents;
     o->build = b->build;
@@ -51,7 +51,8 @@ open_builder(Open *o, Arena *arena, const jot_Builder *b)
     o->nout = b->noutputs;
     o->in = jot_arena_array(arena, jot_Var, (size_t)b->ninputs + 1);
     o->out = jot_arena_array(arena, jot_Var, (size_t)b->noutputs + 1);
-    if (!o->in || !o->out)
+    o->dtype = jot_arena_array(arena, jot_DType, (size_t)b->noutputs + 1);
+    if (!o->in || !o->out || !o->dtype)
         return jot_fail_memory(o->ctx, "compile_open");
     for (d = 0; d < b->nextents; d++)
         if (!open_extent(o, arena, &b->extents[d], d))
@@ -60,85 +61,21 @@ open_builder(Open *o, Arena *arena, const jot_Builder *b)
     return true;
 }
 
-static void
-open_told(const Open *o)
-{
-    Text t = {&o->ctx->mem, NULL, 0, 0};
-
-    if (!jot_plan_dumps(o->ctx, 'p'))
-        return;
-    jot_text_f(&t, "open: %s\n", o->why[0] ? o->why : "one plan for all extents");
-    jot_plan_log(o->ctx, &t);
-}
-
-/* What a step costs at most extents; at others as much less as it has less to do. */
-static bool
-open_most(Open *o)
-{
-    const Plan *plan = o->shared->plan;
-    uint32_t i;
-    int phase;
-
-    o->cost = jot_arena_array(&o->shared->arena, OpenCost, (size_t)plan->steps.n + 1);
-    if (!o->cost)
-        return jot_fail_memory(o->ctx, "compile_open");
-    for (i = 0; i < plan->steps.n; i++) {
-        const PlanStep *step = &plan->steps.v[i];
-
-        o->cost[i].seconds = step->seconds;
-        o->cost[i].cost = step->cost;
-        for (phase = 0; phase < step->best.phases; phase++)
-            o->cost[i].count += step->best.count[phase];
-    }
-    return true;
-}
-
-/* One plan for all, or why not. The builder is tried at the most extents in any case. */
+/* The builder is tried at the most extents in any case. */
 static bool
 open_plan(Open *o)
 {
     static const FuncFor look = {.op = "compile_open"};
-    const Backend *backend = o->ctx->backend;
-    Text why = {NULL, o->why, 0, sizeof o->why}, low = {NULL, NULL, 0, 0};
-    char at[160], reason[160];
     Func *f;
 
-    if (backend->compile && !backend->device) {
-        if (!jot_open_merge(o) || (o->shared && !open_most(o)))
-            return false;
-    } else {
-        jot_text_f(&why, backend->device ? "a device's launches are of one size"
-                                         : "the interpreter has no kernels");
-        if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
-            return false;
-        jot_func_end(f);
-    }
-    low.s = at;
-    low.cap = sizeof at;
-    if (o->shared && memcmp(o->low, o->space.least, (size_t)o->space.n * sizeof *o->low)) {
-        jot_open_extents(o, o->low, &low);
-        jot_text_f(&why, "sizes below %s have plans of their own", at);
-    } else if (!o->shared) {
-        memcpy(reason, o->why, sizeof reason);
-        reason[sizeof reason - 1] = 0;
-        why.n = 0;
-        jot_text_f(&why, "each size has a plan of its own: %s", reason);
-    }
-    open_told(o);
+    if (!jot_open_try(o, o))
+        return false;
+    if (o->shared || !o->whole)
+        return true;
+    if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
+        return false;
+    jot_func_end(f);
     return true;
-}
-
-static void
-open_end(Open *o)
-{
-    uint32_t i;
-
-    jot_func_end(o->shared);
-    for (i = 0; i < o->sizes.n; i++)
-        jot_func_end(o->sizes.v[i].f);
-    jot_vec_free(&o->ctx->mem, o->sizes);
-    jot_vec_free(&o->ctx->mem, o->numbers);
-    jot_mem_free(&o->ctx->mem, o, sizeof *o);
 }
 
 jot_Func
@@ -151,10 +88,12 @@ jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
     if (!f)
         return none;
     f->open = o = jot_mem_new(&ctx->mem, 1, sizeof *o);
-    f->end = open_end;
-    if (o)
+    f->end = jot_open_end;
+    if (o) {
         o->ctx = ctx;
-    if (o ? jot_plan_run(ctx, NULL, 0) && open_builder(o, &f->arena, builder) && open_plan(o)
+        o->op = "compile_open";
+    }
+    if (o ? jot_plan_run(ctx, NULL, 0) && jot_open_begin(o, &f->arena, builder) && open_plan(o)
           : jot_fail_memory(ctx, "compile_open"))
         return jot_func_handle(ctx, f);
     jot_func_end(f);
@@ -278,34 +217,33 @@ open_own(Open *o, OpenSize *s)
     return s->f != NULL;
 }
 
-/* The function that a call with these extents runs; NULL: failed. */
+/* The function that a call with these extents runs; NULL: failed. look: it is not run. */
 static Func *
-open_func(Open *o, const int64_t *extent)
+open_func(Open *o, const int64_t *extent, bool look)
 {
     OpenSize *s = open_size(o, extent);
-    bool shared = o->shared != NULL;
-    int d;
+    Open *range;
 
     if (!s)
         return NULL;
     s->used = ++o->clock;
-    s->calls += s->calls < OPEN_OFTEN;
-    for (d = 0; d < o->space.n; d++)
-        shared &= extent[d] >= o->low[d];
-    if (!shared)
+    s->calls += !look && s->calls < OPEN_OFTEN;
+    if (!jot_open_range(o, extent, &range))
+        return NULL;
+    if (!range)
         return open_own(o, s) ? s->f : NULL;
     if (s->calls == OPEN_OFTEN && !s->f && !o->ctx->config.deterministic) {
         if (!open_own(o, s))
             return NULL;
         jot_tier_begin(o->ctx, s->f->plan);
     }
-    return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(o, extent);
+    return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(range, extent);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 static Func *
-open_called(jot_Func h, jot_Ints extents, const char *op)
+open_called(jot_Func h, jot_Ints extents, const char *op, bool look)
 {
     Func *f = jot_func_of(h, op);
     Open *o = f ? f->open : NULL;
@@ -336,13 +274,13 @@ open_called(jot_Func h, jot_Ints extents, const char *op)
                  (long long)step);
         return NULL;
     }
-    return open_func(o, extents.v);
+    return open_func(o, extents.v, look);
 }
 
 bool
 jot_call_open(jot_Func h, jot_Ints extents, jot_Ins in, jot_Outs out)
 {
-    Func *f = open_called(h, extents, "call_open");
+    Func *f = open_called(h, extents, "call_open", false);
 
     return f && jot_func_call(f, in, out);
 }
@@ -355,8 +293,37 @@ jot_call_vars_open(jot_Func h, jot_Ints extents, jot_Vars in, jot_Var *out)
 
     for (k = 0; made && made->open && out && k < made->open->nout; k++)
         out[k] = JOT_POISON(made->ctx);
-    f = made ? open_called(h, extents, "call_vars_open") : NULL;
+    f = made ? open_called(h, extents, "call_vars_open", false) : NULL;
     return f && jot_func_call_vars(f, in, out);
+}
+
+jot_Ints
+jot_open_shape(jot_Func h, jot_Ints extents, int output)
+{
+    Func *f = open_called(h, extents, "open_shape", true);
+
+    if (f && (output < 0 || (uint32_t)output >= f->noutputs)) {
+        jot_fail(f->ctx, JOT_ERANGE, "open_shape: output %d: 0 to %d asked", output,
+                 (int)f->noutputs - 1);
+        f = NULL;
+    }
+    return f ? jot_ints(f->output[output].shape.rank, f->output[output].shape.ext)
+             : jot_ints(-1, NULL);
+}
+
+jot_DType
+jot_open_dtype(jot_Func h, int output)
+{
+    Func *f = jot_func_of(h, "open_dtype");
+    Open *o = f ? f->open : NULL;
+
+    if (!f || f->ctx->status)
+        return JOT_DTYPES;
+    if (o && output >= 0 && output < o->nout)
+        return o->dtype[output];
+    jot_fail(f->ctx, o ? JOT_ERANGE : JOT_EUSE, o ? "open_dtype: output %d: 0 to %d asked"
+             : "open_dtype: no extent of the function is open", output, o ? o->nout - 1 : 0);
+    return JOT_DTYPES;
 }
 
 const char *
@@ -364,5 +331,5 @@ jot_open_why(jot_Func h)
 {
     Func *f = jot_func_of(h, "open_why");
 
-    return f && f->open ? f->open->why : "";
+    return f && f->open ? f->open->told : "";
 }

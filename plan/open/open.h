@@ -17,6 +17,8 @@ enum {
     OPEN_LEVELS = 4,         /* least extents that are tried: the first 1, 2, 8 and 32 of each */
     OPEN_SAMPLES = OPEN_TERMS + 2 + OPEN_LEVELS * (1 + OPEN_MOST),
     OPEN_KEPT = 64,          /* sizes that are remembered */
+    OPEN_RANGES = 8,         /* ranges that are tried, beside the whole */
+    OPEN_FEW = 4,            /* sizes that are no range */
     OPEN_OFTEN = 3           /* calls of a size after which it gets kernels of its own */
 };
 
@@ -57,11 +59,13 @@ typedef struct { int64_t extent[OPEN_MOST]; Func *f; uint32_t calls; uint64_t us
 
 struct Open {
     jot_Ctx *ctx;
+    const char *op, *dialect; /* for messages; of a text, NULL: the backend compiles it */
     OpenSpace space;
     const char *name[OPEN_MOST];
     jot_BuildFn *build;
     void *user;
     jot_Var *in, *out;       /* room for what the builder makes */
+    jot_DType *dtype;        /* of outputs, as it made them last */
     int nin, nout;
     Func *shared;            /* its plan is for all extents from low on; NULL: there is none */
     int64_t low[OPEN_MOST], now[OPEN_MOST];
@@ -69,7 +73,13 @@ struct Open {
     OpenCost *cost;          /* per step, at the most extents */
     Vec(OpenSize) sizes;
     uint64_t clock;
-    char why[240];           /* there is no plan for all extents, or not for small ones: why */
+    char why[240];           /* there is no plan for all extents: why */
+    bool tried, whole;       /* shared is what can be; ranges within would be no better */
+    /* Ranges within, once a call fell into them: below low, extent by extent; where there is no
+     * plan for all, the lower and the upper half. */
+    Open *below[OPEN_MOST], *half[2];
+    int ranges;              /* of the whole: within it */
+    char told[600];          /* ... what jot_open_why says */
 };
 
 /* plan/open/fit.c */
@@ -106,6 +116,17 @@ JOT_FN void jot_open_drop(OpenSet *set);
 JOT_FN bool jot_open_like(Open *o, const Func *a, const Func *b);
 JOT_FN bool jot_open_same_step(const Func *a, const Func *b, uint32_t step);
 JOT_FN bool jot_open_same(Open *o, const Func *a, const Func *b);
+
+/* plan/open/open.c: the whole, of what the caller asks. False: refused. */
+JOT_FN bool jot_open_begin(Open *o, Arena *arena, const jot_Builder *b);
+
+/* plan/open/range.c: the range whose plan serves these extents, tried now if need be; NULL: none
+ * does. False: failed. */
+JOT_FN bool jot_open_range(Open *root, const int64_t *extent, Open **range);
+/* Which range within the extents are in, its space; *at: where it is kept, NULL: none. */
+JOT_FN void jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s);
+JOT_FN bool jot_open_try(Open *o, Open *root); /* the range itself; false: failed */
+JOT_FN void jot_open_end(Open *o);
 
 /* plan/open/merge.c: o->shared, or why there is none. False: failed. */
 JOT_FN bool jot_open_merge(Open *o);

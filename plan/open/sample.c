@@ -41,6 +41,8 @@ jot_open_build(Open *o, const int64_t *extent, const FuncFor *of)
     } else if (!ctx->status) {
         f = jot_func_make(ctx, in, out, of);
     }
+    for (k = 0; f && k < o->nout; k++)
+        o->dtype[k] = f->output[k].shape.dtype;
     jot_pop(ctx);
     jot_set_random_state(ctx, random);
     return f;
@@ -61,9 +63,10 @@ jot_open_drop(OpenSet *set)
 JOT_FN Func *
 jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open)
 {
-    FuncFor of = {.op = "compile_open"};
+    FuncFor of = {0};
 
-    of.dialect = o->ctx->backend->dialect;
+    of.op = o->op;
+    of.dialect = o->dialect ? o->dialect : o->ctx->backend->dialect;
     of.open = open;
     return jot_open_build(o, extent, &of);
 }
@@ -143,6 +146,9 @@ same_plan(const Plan *a, const Plan *b)
     for (i = 0; i < a->vars.n; i++) {
         const PlanVar *x = &a->vars.v[i], *y = &b->vars.v[i];
 
+        if (x->apart != y->apart || x->nkey != y->nkey
+            || (x->nkey && memcmp(x->key, y->key, x->nkey)))
+            return false;
         if (x->kind != y->kind || x->pos != y->pos || x->root != y->root || x->first != y->first
             || x->last != y->last || x->over != y->over || x->writers != y->writers)
             return false;
@@ -209,6 +215,7 @@ same_not(Open *o, const char *what)
 JOT_FN bool
 jot_open_like(Open *o, const Func *a, const Func *b)
 {
+    o->whole |= a->plan->codes.n || b->plan->codes.n;
     return same_not(o, a->plan->codes.n || b->plan->codes.n ? "user code, branches or loops"
                        : a->plan->steps.n != b->plan->steps.n ? "more kernels"
                        : !same_results(a, b) ? "other results or updates" : NULL);
@@ -217,6 +224,9 @@ jot_open_like(Open *o, const Func *a, const Func *b)
 JOT_FN bool
 jot_open_same(Open *o, const Func *a, const Func *b)
 {
+    bool leaves = same_leaves(a, b);
+
+    o->whole |= !leaves;
     return same_not(o, !same_plan(a->plan, b->plan) ? "other temporaries"
-                       : !same_leaves(a, b) ? "other parameters, or arrays of their own" : NULL);
+                       : !leaves ? "other parameters, or arrays of their own" : NULL);
 }

@@ -1,0 +1,46 @@
+/* plan/open/merge.h - plans of many extents that become one: what merging steps shares with making
+ * the function.
+ *
+ * Read before: plan/open/open.h. After: plan/open/merge.c, plan/open/whole.c. */
+#ifndef JOT_OPEN_MERGE_H
+#define JOT_OPEN_MERGE_H
+#include "plan/open/open.h"
+
+enum { MERGE_STEPS = 1024 };  /* of a plan, at most */
+
+/* One step: how its numbers follow. */
+typedef struct {
+    uint8_t level;           /* from where on its texts serve */
+    uint32_t n;              /* numbers of the text */
+    int *argument;           /* per number: of the merged text, or -1 */
+    bool *literal;           /* ... it is one of a float */
+    OpenLiteral *how;        /* per argument */
+    uint32_t nargs;
+    OpenFit *own;            /* per number that the launch has anyhow */
+    OpenFit count[SCHED_PHASES];
+} OpenStep;
+
+typedef struct {
+    Open *o;
+    OpenSet set;
+    OpenSteps open;
+    bool like[OPEN_SAMPLES]; /* the same steps; other arguments, maybe */
+    bool valid[OPEN_SAMPLES];
+    int base;                /* the sample of the most extents */
+    uint8_t level;           /* the plan is for extents from low[level] on */
+    Arena arena;
+    OpenStep *step;
+    Func *f;                 /* what becomes the function, at most extents */
+} OpenMerge;
+
+/* plan/open/merge.c: the level from which on samples that fail are not needed; OPEN_LEVELS: they
+ * always are. */
+JOT_FN uint8_t jot_merge_level(const OpenMerge *m, const bool *good);
+/* A number at each sample as a polynomial; samples that do not lie on it are no good. */
+JOT_FN void jot_merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit);
+JOT_FN const PlanLaunch *jot_merge_launch(const OpenMerge *m, int sample, uint32_t step);
+/* plan/open/whole.c: sizes and literals of m->f; its plan. False: failed. */
+JOT_FN bool jot_merge_function(OpenMerge *m);
+JOT_FN bool jot_merge_plan(OpenMerge *m);
+
+#endif
