@@ -1,7 +1,8 @@
 /* bench/work_llm.c - language models of Llama's kind: products by weights of few bits, llm_q8_0_1 of
  * one row, and models of 15 and 110 million weights, one token at place 100 of a conversation or 128
  * tokens of a prompt. Weights are zeros: what they are does not matter to time. What meets weights
- * of few bits is rounded to 8, as ggml does. */
+ * of few bits is rounded to 8, as ggml does, what meets bf16 to that, as PyTorch does; caches are of
+ * halves then, as theirs are. */
 #include <string.h>
 #include "bench/work.h"
 #include "examples/llama/llama.h"
@@ -60,7 +61,7 @@ model_open(Llama *m, Bench *b)
             .wv = weight(b->c, d, d, t, f), .wo = weight(b->c, d, d, t, f),
             .w1 = weight(b->c, h, d, t, f), .w2 = weight(b->c, d, h, t, f),
             .w3 = weight(b->c, h, d, t, f), .norm = m->norm, .ff_norm = m->norm};
-    llama_room(m, 1, m->of.length, JOT_F32);
+    llama_room(m, 1, m->of.length, llama_room_dtype(m));
 }
 
 static jot_Var
@@ -92,10 +93,10 @@ talk(Bench *b, jot_Var *out)
     return 1;
 }
 
-#define PRODUCT(name, form, bits) \
-    {"llm_" name "_1_compiled", product, {1, 4096, 4096, form, JOT_F32}, 0, \
+#define PRODUCT(name, form, dtype, bits) \
+    {"llm_" name "_1_compiled", product, {1, 4096, 4096, form, dtype}, 0, \
      4096.0 * 4096 / 8 * (bits), 4 * 4096.0, NULL}, \
-    {"llm_" name "_32_compiled", product, {32, 4096, 4096, form, JOT_F32}, \
+    {"llm_" name "_32_compiled", product, {32, 4096, 4096, form, dtype}, \
      2.0 * 32 * 4096 * 4096, 0, 0, NULL}
 #define TALK(name, which, weights, form, dtype, bits) \
     {"llm_" name "_token_compiled", talk, {which, 1, 0, form, dtype}, 0, (weights) / 8 * (bits), 0, \
@@ -104,8 +105,10 @@ talk(Bench *b, jot_Var *out)
      2 * 128 * ((weights) - 32000.0 * ((which) ? 768 : 288)), 0, 0, NULL}
 
 const Work work_llm[] = {
-    PRODUCT("q8_0", LLAMA_Q8_0, 8.5),
-    PRODUCT("q4_0", LLAMA_Q4_0, 4.5),
+    PRODUCT("f16", LLAMA_PLAIN, JOT_F16, 16),
+    PRODUCT("bf16", LLAMA_PLAIN, JOT_BF16, 16),
+    PRODUCT("q8_0", LLAMA_Q8_0, JOT_F32, 8.5),
+    PRODUCT("q4_0", LLAMA_Q4_0, JOT_F32, 4.5),
     TALK("15m", 0, 15.2e6, LLAMA_PLAIN, JOT_F32, 32),
     TALK("15m_q8_0", 0, 15.2e6, LLAMA_Q8_0, JOT_F32, 8.5),
     TALK("110m", 1, 109.5e6, LLAMA_PLAIN, JOT_F32, 32),

@@ -206,7 +206,7 @@ speak(Llama *m, const LlamaWords *w, const Options *o)
         wide--;
     s.wide = (int)wide;
     m->rounded = !o->exact;
-    bool ok = llama_room(m, rows, room, JOT_F32) && talk_begin(&s, o);
+    bool ok = llama_room(m, rows, room, llama_room_dtype(m)) && talk_begin(&s, o);
     if (ok) {
         s.step = talk_compile(&s, 1, true);
         s.piece = talk_compile(&s, wide, false);
@@ -318,7 +318,7 @@ usage(const char *program)
 {
     fprintf(stderr, "usage: %s [--model FILE] [--words FILE] [--prompt TEXT]... [--tokens N]\n"
             "    [--temperature X] [--top-k N] [--top-p X] [--seed N] [--room N] [--window]\n"
-            "    [--exact]   (what meets weights of few bits is not rounded to 8)\n"
+            "    [--exact]   (what meets weights of bf16 or of few bits is not rounded)\n"
             "    [--train TEXTFILE] [--steps N] [--layers 2..6] [--quick]\n", program);
     return false;
 }

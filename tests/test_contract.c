@@ -90,9 +90,12 @@ test_products(void)
 static void
 test_tiles(void)
 {
+    enum { WORDS = 1, DEEP = 5, LONG = 7 }; /* k in whole vectors of words; longer than the cache
+                                               of the case has room for; both sides longer than
+                                               blocks */
     static const int64_t shape[][4] = { /* z i j k */
         { 1, 32, 32, 32 }, { 1, 64, 96, 64 }, { 2, 33, 50, 70 }, { 1, 17, 16, 16 },
-        { 1, 290, 40, 600 }, { 3, 40, 300, 1001 }, { 1, 300, 520, 33 }
+        { 1, 290, 40, 600 }, { 3, 40, 300, 1001 }, { 1, 300, 520, 33 }, { 1, 530, 520, 64 }
     };
     static const Machine plain = { 16, 16, 4, GCC, "gnu" };
     Target here;
@@ -115,6 +118,15 @@ test_tiles(void)
             if (t < 4 || i % 2)
                 runs(&c, m, i % 2 ? 16384 : 1 << 20, &text, what);
             CHECK(!text.s || strstr(text.s, ":1m "), "%s: not by tiles: %s", what, text.s);
+            if (text.s) {
+                const char *one = strstr(text.s, "phase\n");
+                bool before = one && strstr(one + 1, "phase\n");
+                bool turned = strstr(text.s, "k:1u j:1v; res pb[") != NULL;
+                CHECK(before == (i == LONG || i == DEEP), "%s: b is packed %s: %s", what,
+                      before ? "before all blocks" : "for each", text.s);
+                CHECK(i != WORDS || m == &plain || turned == (t >> 1 & 1), "%s: b is %sturned: %s",
+                      what, turned ? "" : "not ", text.s);
+            }
             jot_text_free(&text);
             ir_end(&c);
         }

@@ -102,7 +102,7 @@ build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
                                                 "    y[i] = x[i] + 1;\n"};
     jot_Conv same = {.pad = {1, 1}};
     Net *net = user;
-    float own[16] = {1, 2, 3, 4, 5};
+    float own[64] = {1, 2, 3, 4, 5};
     jot_Var x;
 
     x = in[0] = net->kind == CONV ? jot_array(c, JOT_F32, JOT_SHAPE(e[0], 2, 8, 8), net->data)

@@ -467,7 +467,7 @@ for nm, size, dtype in (("15m", (288, 768, 6, 6, 256), torch.float32), ("110m", 
     for kind, t, at in (("token", 1, 100), ("prompt128", 128, 0)):
         forward(f"llm_{nm}_{kind}_compiled", lambda size=size, dtype=dtype, t=t, at=at:
                 (Llama(*size, dtype), (torch.zeros(1, t, dtype=torch.long), at)))
-for kind, dtype in (("q8_0", torch.bfloat16), ("q4_0", torch.bfloat16)):
+for kind, dtype in (("f16", torch.float16), ("bf16", torch.bfloat16), ("q8_0", torch.bfloat16), ("q4_0", torch.bfloat16)):
     for rows in (1, 32):
         forward(f"llm_{kind}_{rows}_compiled", lambda rows=rows, dtype=dtype:
                 (F.linear, (R(rows, 4096).to(dtype), torch.zeros(4096, 4096, dtype=dtype))))

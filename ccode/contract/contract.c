@@ -325,6 +325,17 @@ wish_none(const Kernel *k, uint32_t operand, uint32_t other)
     return false;
 }
 
+/* Halves that lie along the sum: their words are turned as they are packed, each time, from where
+ * the weights lie. Out of panels they would have to be made, and the copy stays beside. */
+static bool
+wish_turned(const Kernel *k, uint32_t load, const ContractWords *words)
+{
+    const Value *v = &k->values.v[load];
+    return jot_words_whole(k, v->buf, words->parts) &&
+           jot_kernel_stride(k, v->buf, v->at, words->axis) == 1 &&
+           k->axes.v[words->axis].ext % words->parts == 0;
+}
+
 JOT_FN bool
 jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint32_t buf,
                   Layout *layout)
@@ -332,12 +343,14 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     const KBuf *b = &k->bufs.v[buf];
     int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)b->dtype);
     uint32_t a = jot_operands_load(k, c->a, buf), v = jot_operands_load(k, c->b, buf);
-    ContractWords words;
-    bool bytes = jot_contract_by_words(k, c, target, &words) && words.bytes;
+    ContractWords words = {0};
+    bool by = jot_contract_by_words(k, c, target, &words), bytes = by && words.bytes;
     Wish w;
     memset(&w, 0, sizeof w);
     lanes /= bytes ? words.parts : 1;
     if ((a && wish_none(k, c->a, c->b)) || (v && wish_none(k, c->b, c->a)))
+        return false;
+    if (v && by && !bytes && wish_turned(k, v, &words))
         return false;
     if (c->along >= 0 ? v && !a : a && !v) {
         const Value *load = &k->values.v[a ? a : v];

@@ -132,6 +132,8 @@ JOT_FN bool jot_contract_words(ContractMake *m);
  * reads it reads these. */
 JOT_FN bool jot_words_layout(const Kernel *k, uint32_t buf, int dim, int parts, Layout *to);
 JOT_FN bool jot_words_buffer(Kernel *k, uint32_t buf, Layout *layout);
+/* So many elements as they are fill a word, and need not be made longer. */
+JOT_FN bool jot_words_whole(const Kernel *k, uint32_t buf, int parts);
 /* By the processor's matrix unit (ccode/contract/matrix_tiles.c): does it fit; plan and stages. */
 JOT_FN bool jot_contract_matrix_fit(const ContractMake *m);
 JOT_FN bool jot_contract_matrix(ContractMake *m);

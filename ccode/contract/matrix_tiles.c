@@ -17,6 +17,14 @@
  * neighbours along k, of which b's are turned in registers, else made of elements. Halves that are
  * computed are packed as they are, b's in pairs: pb[j/32, k/32, k%32/2, j%32, k%2].
  *
+ * Where a block has all rows, each block of columns packs its own part of b, which stays in the
+ * second cache: weights larger than that are read once, and nothing of them is written to memory.
+ *
+ *     %a: i:32p i k:16 k; res pa[..]
+ *     phase
+ *     %b: j:256p i:128p j:32 k:16 ..; res pb[j%256/32, k/16, k%16, j%32]
+ *     %c: j:256p i:128p | k:256 ..
+ *
  * A panel of b for a block of k stays in the first cache while all tiles of a's block pass, these
  * come from the second. The sizes are the same for any number of threads that results depend on:
  * the order of the terms is.
@@ -161,14 +169,89 @@ matrix_run(const ContractMake *m, int side)
     return run;
 }
 
-/* The operand in tiles, by all threads; pairs: of neighbours along k, as the unit has its
- * second. */
+/* A block of sums, and what is made for it alone; phases follow each other. */
+typedef struct {
+    int64_t rows, columns;
+    bool own;                   /* b is packed for each block, which has all rows */
+} MatrixBlock;
+
+/* Bytes of b that a block of columns has. */
+static int64_t
+matrix_part(const ContractMake *m, int64_t columns)
+{
+    int64_t nbytes = m->matrix ? sizeof(uint32_t) : sizeof(uint16_t);
+    return jot_kernel_extent(m->k, m->c.k) * columns * nbytes;
+}
+
+/* Rows and columns of a block: enough blocks for all threads. */
+static MatrixBlock
+matrix_blocks(const ContractMake *m)
+{
+    int64_t high = matrix_up(jot_axis_ext(m->s, m->r)), wide = matrix_up(jot_axis_ext(m->s, m->v));
+    int64_t before = jot_kernel_extent(m->k, m->c.batch | m->other | m->outer);
+    int64_t room = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART;
+    MatrixBlock b = {high < AMX_BLOCK ? high : AMX_BLOCK, wide < AMX_BLOCK ? wide : AMX_BLOCK,
+                     high <= AMX_BLOCK && jot_kernel_extent(m->k, m->outer) == 1
+                     && matrix_part(m, AMX_SIDE) <= room};
+    while ((before * ((high + b.rows - 1) / b.rows) * ((wide + b.columns - 1) / b.columns) <
+                CORE_STEPS * m->target->cores || (b.own && matrix_part(m, b.columns) > room)) &&
+           ((b.rows > AMX_SIDE && !b.own) || b.columns > AMX_SIDE)) {
+        int64_t *larger = b.rows >= b.columns && !b.own ? &b.rows : &b.columns;
+        *larger = matrix_up(*larger / 2);
+    }
+    return b;
+}
+
+/* Loops of one block of sums. */
+static Stage
+matrix_block(const ContractMake *m, bool store, uint32_t what, const MatrixBlock *b)
+{
+    Stage st = jot_stage_begin(store, what);
+    uint64_t axes = m->c.batch | m->other | m->outer;
+    st.phase = b->own ? 1 : 2;
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if (axes >> x & 1)
+            jot_stage_loop(&st, x, 1, LOOP_PARALLEL);
+    jot_stage_loop(&st, b->own ? m->v : m->r, b->own ? b->columns : b->rows, LOOP_PARALLEL);
+    jot_stage_loop(&st, b->own ? m->r : m->v, b->own ? b->rows : b->columns, LOOP_PARALLEL);
+    st.nat = st.n;
+    return st;
+}
+
+/* The loops that go over tiles of the operand, by all threads or within a block, and the dimensions
+ * that say which. */
+static Stage
+matrix_tiles(const ContractMake *m, uint32_t value, int side, const MatrixBlock *b, bool run,
+             Dims *d)
+{
+    IxPool *ix = m->k->ix;
+    uint64_t free = m->k->values.v[value].free, own = jot_contract_parts(m, side);
+    Ix tile = jot_ix_const(ix, AMX_SIDE), i = jot_ix_axis(ix, side);
+    int64_t ext = matrix_up(jot_axis_ext(m->s, side));
+    Stage st;
+    if (b->own && side == m->v) {
+        st = matrix_block(m, false, value, b);
+        i = jot_ix_mod(ix, i, jot_ix_const(ix, b->columns), NULL);
+        jot_dims_add(d, jot_ix_div(ix, i, tile, NULL), b->columns / AMX_SIDE);
+        jot_stage_loop(&st, side, run ? b->columns : AMX_SIDE, LOOP_SERIAL);
+        return st;
+    }
+    st = jot_stage_begin(false, value);
+    st.phase = side == m->v || b->own ? 0 : 1;
+    matrix_axes(m, d, &st, free & ~own & ~m->c.k, LOOP_PARALLEL);
+    jot_dims_add(d, jot_ix_div(ix, i, tile, NULL), ext / AMX_SIDE);
+    jot_stage_loop(&st, side, run ? matrix_run(m, side) : AMX_SIDE, LOOP_PARALLEL);
+    st.nat = 0;
+    return st;
+}
+
+/* The operand in tiles; pairs: of neighbours along k, as the unit has its second. */
 static bool
-matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int phase, bool pairs)
+matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, const MatrixBlock *b,
+            bool pairs)
 {
     IxPool *ix = m->k->ix;
     int last = m->korder[m->nk - 1];
-    uint64_t free = m->k->values.v[value].free, own = jot_contract_parts(m, side);
     uint64_t sum = m->c.k & ~((uint64_t)1 << last);
     int64_t terms = matrix_terms(m);
     Ix tile = jot_ix_const(ix, AMX_SIDE), two = jot_ix_const(ix, 2), i = jot_ix_axis(ix, side);
@@ -176,15 +259,10 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
     bool rows = jot_contract_unit(m, value, last) || /* they are read as they lie */
                 (m->words && jot_contract_words_along(m, value, last));
     bool words = m->matrix && side == m->v; /* which tiles of b have along k */
-    bool turned = words && rows && matrix_turned(m, value, last);
-    Stage st = jot_stage_begin(false, value);
+    bool turned = words && rows && matrix_turned(m, value, last), own = b->own && side == m->v;
     Dims d = {{0}, {0}, 0};
-    st.phase = (uint8_t)phase;
-    matrix_axes(m, &d, &st, free & ~own & ~m->c.k, LOOP_PARALLEL);
-    jot_dims_add(&d, jot_ix_div(ix, i, tile, NULL),
-                 matrix_up(jot_axis_ext(m->s, side)) / AMX_SIDE);
-    jot_stage_loop(&st, side, words && !rows ? matrix_run(m, side) : AMX_SIDE, LOOP_PARALLEL);
-    matrix_axes(m, &d, &st, free & sum, LOOP_SERIAL);
+    Stage st = matrix_tiles(m, value, side, b, words && !rows, &d);
+    matrix_axes(m, &d, &st, m->k->values.v[value].free & sum, LOOP_SERIAL);
     jot_dims_add(&d, jot_ix_div(ix, k, row, NULL), m->k->axes.v[last].ext / terms);
     if (rows && !turned)
         jot_stage_loop(&st, side, 1, LOOP_SERIAL);
@@ -212,25 +290,10 @@ matrix_pack(ContractMake *m, uint32_t value, int side, const char *name, int pha
         jot_dims_add(&d, pairs ? jot_ix_mod(ix, k, two, NULL) : in, pairs ? 2 : terms);
     if ((!words || rows) && !turned)
         jot_stage_loop(&st, last, 1, pairs ? LOOP_UNROLL : LOOP_SERIAL);
-    st.nat = st.n;
-    st.res = jot_place_new(m->s, name, m->matrix ? JOT_U32 : JOT_BF16, BUF_SHARED, &d);
+    st.nat = own ? st.nat : st.n;
+    st.res = jot_place_new(m->s, name, m->matrix ? JOT_U32 : JOT_BF16,
+                           own ? BUF_SCRATCH : BUF_SHARED, &d);
     return st.res.buf && jot_stage_add(m->s, &st);
-}
-
-/* Rows and columns of a block: enough blocks for all threads. */
-static void
-matrix_blocks(const ContractMake *m, int64_t *rows, int64_t *columns)
-{
-    int64_t high = matrix_up(jot_axis_ext(m->s, m->r)), wide = matrix_up(jot_axis_ext(m->s, m->v));
-    int64_t before = jot_kernel_extent(m->k, m->c.batch | m->other | m->outer);
-    *rows = high < AMX_BLOCK ? high : AMX_BLOCK;
-    *columns = wide < AMX_BLOCK ? wide : AMX_BLOCK;
-    while (before * ((high + *rows - 1) / *rows) * ((wide + *columns - 1) / *columns) <
-               CORE_STEPS * m->target->cores &&
-           (*rows > AMX_SIDE || *columns > AMX_SIDE)) {
-        int64_t *larger = *rows >= *columns ? rows : columns;
-        *larger = matrix_up(*larger / 2);
-    }
 }
 
 /* A dimension of the sums: of tiles in a block, or within a tile. */
@@ -246,31 +309,12 @@ matrix_side(const ContractMake *m, Dims *d, int axis, int64_t block, int part)
         jot_dims_add(d, jot_ix_mod(ix, at, tile, NULL), AMX_SIDE);
 }
 
-/* Loops of one block of sums. */
-static Stage
-matrix_block(const ContractMake *m, bool store, uint32_t what, int64_t rows, int64_t columns)
-{
-    Stage st = jot_stage_begin(store, what);
-    uint64_t axes = m->c.batch | m->other | m->outer;
-    st.phase = 2;
-    for (int x = 0; x < (int)m->k->axes.n; x++)
-        if (axes >> x & 1)
-            jot_stage_loop(&st, x, 1, LOOP_PARALLEL);
-    jot_stage_loop(&st, m->r, rows, LOOP_PARALLEL);
-    jot_stage_loop(&st, m->v, columns, LOOP_PARALLEL);
-    st.nat = st.n;
-    return st;
-}
-
 static bool
-matrix_sum(ContractMake *m)
+matrix_sum(ContractMake *m, const MatrixBlock *b)
 {
     int last = m->korder[m->nk - 1];
-    int64_t rows, columns;
     Dims d = {{0}, {0}, 0};
-    Stage sum, out;
-    matrix_blocks(m, &rows, &columns);
-    sum = matrix_block(m, false, m->c.reduce, rows, columns);
+    Stage sum = matrix_block(m, false, m->c.reduce, b), out;
     for (int i = 0; i + 1 < m->nk; i++)
         jot_stage_loop(&sum, m->korder[i], 1, LOOP_SERIAL);
     jot_stage_loop(&sum, last, AMX_STEPS * matrix_terms(m), LOOP_SERIAL);
@@ -280,11 +324,11 @@ matrix_sum(ContractMake *m)
     jot_stage_loop(&sum, m->v, 1, LOOP_MATRIX);
     jot_stage_loop(&sum, last, 1, LOOP_MATRIX);
     for (int part = 0; part < 2; part++) {
-        matrix_side(m, &d, m->r, rows, part);
-        matrix_side(m, &d, m->v, columns, part);
+        matrix_side(m, &d, m->r, b->rows, part);
+        matrix_side(m, &d, m->v, b->columns, part);
     }
     sum.acc = jot_place_new(m->s, "sums", m->k->values.v[m->c.reduce].dtype, BUF_SCRATCH, &d);
-    out = matrix_block(m, true, 0, rows, columns);
+    out = matrix_block(m, true, 0, b);
     jot_stage_loop(&out, m->r, AMX_SIDE, LOOP_SERIAL);
     jot_stage_loop(&out, m->r, 1, LOOP_SERIAL);
     jot_stage_loop(&out, m->v, AMX_SIDE, LOOP_SERIAL);
@@ -296,7 +340,14 @@ matrix_sum(ContractMake *m)
 JOT_FN bool
 jot_contract_matrix(ContractMake *m)
 {
+    MatrixBlock b;
     matrix_order(m);
-    return matrix_pad(m) && matrix_pack(m, m->c.b, m->v, "pb", 0, !m->matrix) &&
-           matrix_pack(m, m->c.a, m->r, "pa", 1, false) && matrix_sum(m);
+    if (!matrix_pad(m))
+        return false;
+    b = matrix_blocks(m);
+    if (b.own)
+        return matrix_pack(m, m->c.a, m->r, "pa", &b, false)
+            && matrix_pack(m, m->c.b, m->v, "pb", &b, !m->matrix) && matrix_sum(m, &b);
+    return matrix_pack(m, m->c.b, m->v, "pb", &b, !m->matrix)
+        && matrix_pack(m, m->c.a, m->r, "pa", &b, false) && matrix_sum(m, &b);
 }

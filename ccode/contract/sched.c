@@ -73,7 +73,7 @@ side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(m, b);
     if (!jot_contract_stores_unit(m, v))
         price += out;
-    if (!unit)
+    if (!unit && !m->matrix) /* whose operands are packed, both of them */
         price += SIDE_PACK * elems;
     return price;
 }

@@ -6,8 +6,9 @@
  *     %3 = mul %1 %2               %10 = f32 dot bf16 %5 %9
  *     %4 = reduce add over k       %11 = reduce add over k, half as long
  *
- * Where bytes are neighbours in memory along the axis (channels last; weights whose panels are of
- * words), a buffer of bytes becomes one of words, and is read as floats are, windows too.
+ * Where bytes or halves are neighbours in memory along the axis (rows of activations, of weights
+ * (out, in); channels last; weights whose panels are of words), their buffer becomes one of words,
+ * and is read as floats are, of bytes windows too.
  *
  * Where an instruction wants one of two signed operands unsigned, that is taken 128 higher, and 128
  * times the other's sums are taken off.
@@ -193,6 +194,12 @@ jot_words_buffer(Kernel *k, uint32_t buf, Layout *layout)
     return true;
 }
 
+JOT_FN bool
+jot_words_whole(const Kernel *k, uint32_t buf, int parts)
+{
+    return (int)jot_dtype_nbytes((jot_DType)k->bufs.v[buf].dtype) * parts == WORDS_BITS / 8;
+}
+
 /* Nobody else reads the buffer. */
 static bool
 words_alone(const Kernel *k, uint32_t load)
@@ -211,7 +218,7 @@ words_lie(const Kernel *k, const ContractWords *w, uint32_t load, Layout *to)
 {
     const Value *v = &k->values.v[load];
     int dim = words_dim(k, v, w->axis);
-    return (w->bytes || w->matrix) && dim >= 0 && words_alone(k, load)
+    return dim >= 0 && jot_words_whole(k, v->buf, w->parts) && words_alone(k, load)
         && jot_words_layout(k, v->buf, dim, w->parts, to);
 }
 

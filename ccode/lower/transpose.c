@@ -58,7 +58,8 @@ jot_walk_transposed(Walk *w, const Value *v)
 
     if (n < 4 || n > TRANSPOSE_MOST || (n & (n - 1)) || n != w->s->lanes || w->copies.copies != n
         || w->copies.axis == w->vector_axis || w->s->group || v->ncond || v->dtype != buf->dtype
-        || v->dtype != JOT_F32 || w->index.written[v->buf % 256] || !transpose_rows(w, v, &first))
+        || jot_dtype_nbytes((jot_DType)v->dtype) != sizeof(float)
+        || w->index.written[v->buf % 256] || !transpose_rows(w, v, &first))
         return 0;
     for (int i = 0; i < n; i++)
         row[i] = jot_walk_vector(w, v->buf, jot_walk_at_lane(w, first, i), v->dtype);

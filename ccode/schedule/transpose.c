@@ -43,7 +43,8 @@ jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int l
 
     return lanes >= TRANSPOSE_LANES && across < KERNEL_AXES && along < KERNEL_AXES
         && v->op == VAL_LOAD
-        && !v->ncond && v->dtype == JOT_F32 && k->bufs.v[v->buf].dtype == JOT_F32
+        && !v->ncond && jot_dtype_nbytes((jot_DType)v->dtype) == sizeof(float)
+        && v->dtype == k->bufs.v[v->buf].dtype
         && k->axes.v[across].ext % lanes == 0 && k->axes.v[along].ext % lanes == 0
         && transpose_stride(k, lanes, v->buf, v->at, along) == 1
         && transpose_stride(k, lanes, v->buf, v->at, across) >= lanes;

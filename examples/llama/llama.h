@@ -42,21 +42,26 @@ typedef struct {
     jot_Var norm;
     LlamaLayer layer[LLAMA_LAYERS];
     int64_t rows, room;     /* conversations; tokens that a cache has room for */
-    bool rounded;           /* what meets weights in blocks is rounded (llama_times) */
+    bool rounded;           /* what meets weights of bf16 or in blocks is rounded (llama_times) */
 } Llama;
 
 /* Weights drawn as for training, f32, or of a dtype, or quantised; 0: the context says why. */
 bool llama_drawn(Llama *m, jot_Ctx *c, const LlamaSizes *of, jot_DType dtype, LlamaForm form);
-/* Empty caches for so many conversations of so many tokens each. */
+/* Empty caches for so many conversations of so many tokens each. What they are of by itself: where
+ * what meets the weights is rounded, halves, bf16 beside weights of bf16, else f16. */
+jot_DType llama_room_dtype(const Llama *m);
 bool llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype);
 /* All that an optimiser changes, into list, which has room for `most`: how many there are. */
 int llama_parameters(const Llama *m, jot_Var *list, int most);
 
-/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. rounded: where they
- * lie in blocks, x is rounded to 8 bits a number, 127 the largest of each 32, so that all products
- * are of bytes; a result is off by at most the sum over blocks of
- *     |scale of w| (largest of x) / 254 * (sum of the block's |data of w|), and floats' rounding; blocks
- * within 1e-36 count as 0. */
+/* x (rows, t, in) times w: (rows, t, out). Weights are unpacked as they are read. rounded: x becomes
+ * what machines multiply such weights by, and a result is off by that, and by floats' rounding.
+ * Where w is bf16, x is rounded to it; a result is off by at most
+ *     the sum of |x| |w| / 512; numbers within 1e-36 may count as 0.
+ * Where w lies in blocks, x is rounded to 8 bits a number, 127 the largest of each 32, so that all
+ * products are of bytes; a result is off by at most the sum over blocks of
+ *     |scale of w| (largest of x) / 254 * (sum of the block's |data of w|); blocks within 1e-36
+ * count as 0. */
 jot_Var llama_times(jot_Var x, LlamaWeight w, bool rounded);
 
 /* What changes from call to call of one compiled function. */

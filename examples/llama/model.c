@@ -138,8 +138,14 @@ llama_times(jot_Var x, LlamaWeight w, bool rounded)
     int64_t b = jot_extent(x, 0), t = jot_extent(x, 1), in = jot_extent(x, 2), blocks;
     jot_Var y, each;
 
-    if (w.form == LLAMA_PLAIN)
+    if (w.form == LLAMA_PLAIN) {
+        if (rounded && jot_dtype(w.data) == JOT_BF16) { /* few rows are read by floats again */
+            x = jot_cast(x, JOT_BF16);
+            x = jot_cast(b * t < FEW ? x : jot_stop_fuse(x), JOT_F32);
+            x = b * t < FEW ? jot_stop_fuse(x) : x;
+        }
         return jot_matmul(x, jot_swap(jot_cast(w.data, JOT_F32), 0, 1));
+    }
     blocks = jot_extent(w.scale, 1);
     x = jot_reshape(x, JOT_SHAPE(b * t, in));
     if (rounded)
@@ -175,20 +181,25 @@ cache_update(jot_Var cache, jot_Var value, jot_Var place, int dim)
 
 /* Which column c of the cache row i of a conversation sees: the token that lies there, q, is no
  * later than the row's own, p, and not too early. The last token written is e = start + t - 1.
- *     q = e - (e - c) mod room         0 <= q, p - (room - t) <= q <= p */
+ *     q = e - (e - c) mod room         0 <= q, p - (room - t) <= q <= p
+ * All of it less e - e mod room, what the cache had been filled with, so that no column divides:
+ *     q = c, and behind e mod room c - room */
 static jot_Var
 cache_mask(const Llama *m, jot_Var start, int64_t t)
 {
     jot_Ctx *c = m->c;
-    jot_Var s = jot_reshape(start, JOT_SHAPE(m->rows, 1, 1, 1));
-    jot_Var e = jot_offset(s, (double)(t - 1));
-    jot_Var p = jot_add(s, jot_iota(c, JOT_I64, JOT_SHAPE(t, 1), 0));
-    jot_Var q = jot_iota(c, JOT_I64, JOT_SHAPE(m->room), 0);
-    jot_Var zero = jot_full_int(c, JOT_I64, JOT_SHAPE(), 0);
+    jot_Var room = jot_full_int(c, JOT_I64, JOT_SHAPE(), m->room);
+    jot_Var e = jot_offset(jot_reshape(start, JOT_SHAPE(m->rows, 1, 1, 1)), (double)(t - 1));
+    jot_Var last = jot_mod(e, room), first = jot_minimum(jot_sub(e, last), room);
+    jot_Var q = jot_iota(c, JOT_I32, JOT_SHAPE(m->room), 0), p;
 
-    q = jot_sub(e, jot_mod(jot_sub(e, q), jot_full_int(c, JOT_I64, JOT_SHAPE(), m->room)));
-    return jot_logical_and(jot_logical_and(jot_ge(q, zero), jot_le(q, p)),
-                           jot_ge(q, jot_offset(p, (double)(t - m->room))));
+    last = jot_cast(last, JOT_I32);
+    first = jot_neg(jot_cast(first, JOT_I32));
+    p = jot_add(last, jot_offset(jot_iota(c, JOT_I32, JOT_SHAPE(t, 1), 0), (double)(1 - t)));
+    first = jot_stop_fuse(jot_maximum(first, jot_offset(p, (double)(t - m->room))));
+    p = jot_stop_fuse(p);
+    q = jot_where(jot_gt(q, last), jot_offset(q, (double)-m->room), q);
+    return jot_logical_and(jot_ge(q, first), jot_le(q, p));
 }
 
 /* ---- the layers ---- */
@@ -283,6 +294,15 @@ llama_loss(Llama *m, jot_Var tokens, int64_t t)
 }
 
 /* ---- what it is made of ---- */
+
+jot_DType
+llama_room_dtype(const Llama *m)
+{
+    jot_DType dtype = jot_dtype(m->out.data);
+
+    return !m->rounded || (m->out.form == LLAMA_PLAIN && dtype != JOT_BF16) ? JOT_F32
+           : m->out.form == LLAMA_PLAIN ? JOT_BF16 : JOT_F16;
+}
 
 bool
 llama_room(Llama *m, int64_t rows, int64_t room, jot_DType dtype)
