@@ -78,30 +78,6 @@ side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     return price;
 }
 
-/* Cycles in which an operand's words come into the tiles of a matrix unit: a row of a's are
- * neighbours along k, b's lie beside each other across it. The others are made one by one. */
-static double
-side_tiles(const ContractMake *m, uint32_t value, int side, bool second)
-{
-    const Kernel *k = m->k;
-    int last = jot_contract_longest(k, m->c.k);
-    bool along = jot_contract_unit(m, value, last)
-              || (m->words && jot_contract_words_along(m, value, last));
-    bool apart = second ? along && (k->axes.v[last].ext % m->lanes || k->axes.v[side].ext % m->lanes)
-                        : !along;
-    return (apart ? SIDE_APART : SIDE_PACK)
-         * (double)jot_kernel_extent(k, k->values.v[value].free);
-}
-
-/* ... and price of the choice where operands are packed into tiles. */
-static double
-side_matrix(const ContractMake *m, uint32_t a, uint32_t b, int v)
-{
-    double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
-    return side_tiles(m, a, v, false) + side_tiles(m, b, v, true)
-         + (jot_contract_stores_unit(m, v) ? 0 : out);
-}
-
 typedef struct { Choice choice; bool swap; int v; } Side;
 
 static void
@@ -120,7 +96,7 @@ choose_side(ContractMake *m, bool swap, Side *best)
         if (count == 1 && (group = jot_contract_grouped(m, a, n, v)) >= 0)
             ext *= m->k->axes.v[group].ext;
         if (jot_choice_try(&best->choice, CHOICE_SIDE + 64 * (uint64_t)swap + (uint64_t)v,
-                           m->matrix ? side_matrix(m, a, b, v) : side_price(m, b, v, ext), 1)) {
+                           side_price(m, b, v, ext), 1)) {
             best->swap = swap;
             best->v = v;
         }
