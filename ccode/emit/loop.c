@@ -346,6 +346,20 @@ walks_memory(const Printer *p, uint32_t block, bool *cells)
     return walks;
 }
 
+/* Does the function load from what it stored in the same phase? */
+JOT_FN bool
+jot_print_rereads(const Code *code, const Kernel *k)
+{
+    bool stored[256] = {false};
+    for (uint32_t n = 1; n < code->inst.n; n++)
+        if (code->inst.v[n].op == C_STORE && k->bufs.v[code->inst.v[n].aux].role != BUF_SHARED)
+            stored[code->inst.v[n].aux % 256] = true;
+    for (uint32_t n = 1; n < code->inst.n; n++)
+        if (code->inst.v[n].op == C_LOAD && stored[code->inst.v[n].aux % 256])
+            return true;
+    return false;
+}
+
 /* Elements of an array of the function's own: what would be part of a vector has room for all of
  * it, or the array would be written in parts, which are read back from memory. */
 JOT_FN int64_t
@@ -354,7 +368,7 @@ jot_print_room(const Printer *p, const Inst *decl)
     int nbytes = (int)jot_dtype_nbytes((jot_DType)decl->dtype);
     int64_t lanes = p->s->vector_nbytes / nbytes, least = LOOP_LEAST / nbytes, n = decl->c.i;
     int64_t rest = lanes > 0 ? n % lanes : 0, room = least;
-    if (!p->moves || !p->masks || p->masks > nbytes || nbytes < 4 || n < LOOP_STEPS || rest == 0)
+    if (!p->moves || !p->masks || p->reread || p->masks > nbytes || nbytes < 4 || n < LOOP_STEPS || rest == 0)
         return n;
     while (room < rest)
         room *= 2;

@@ -48,6 +48,7 @@ struct Printer {
     bool covered;               /* ... and no element of theirs lies behind the part */
     int masks;                  /* bytes of the least element that is loaded and stored under a
                                    mask by an instruction; 0: none is */
+    bool reread;                /* the function loads what it stored: under a mask that waits */
     bool under;                 /* inside of a condition that differs by lane ... */
     Name where;                 /* ... its mask, of 32 bits, which leaves no lane beyond `part` */
     bool vectors;               /* there was one */
@@ -129,6 +130,7 @@ JOT_FN void jot_print_choice(Printer *p, const Inst *in);
 JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);
 /* ccode/emit/loop.c: elements of an array of lanes as it is declared */
 JOT_FN int64_t jot_print_room(const Printer *p, const Inst *decl);
+JOT_FN bool jot_print_rereads(const Code *code, const Kernel *k);
 /* ... false: it is no loop for vectors, and nothing was printed */
 JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
 JOT_FN int jot_print_loop_vectors(Printer *p, uint32_t n, bool *turns); /* 0: it is none */
