@@ -128,13 +128,13 @@ static const VectorHelper vector_helpers[] = {
     { "some_", "JOT_INLINE jot_%V\njot_some_%V(int n, jot_%V a, jot_%V b)\n{\n"
                "    return jot_sel_%V((jot_%I){%N} < n, a, b);\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
-    { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
+    { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%2"
                   "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
                   "    return (jot_%V)(jot_cv_u32_u16x%L((jot_u16x%L)h) << 16);\n}\n" },
-    { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
+    { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%2"
                    "    const half h = (half)jot_ldn_u16x%L(p, n);\n"
                    "    return (jot_%V)(jot_cv_u32_u16x%L((jot_u16x%L)h) << 16);\n}\n" },
-    { "ldm_bf16_", "JOT_INLINE jot_%V\njot_ldm_bf16_%V(const void *p, jot_%I m)\n{\n%S"
+    { "ldm_bf16_", "JOT_INLINE jot_%V\njot_ldm_bf16_%V(const void *p, jot_%I m)\n{\n%2"
                    "    const half h = (half)jot_ldm_u16x%L(p, jot_cv_i16_%I(m));\n"
                    "    return (jot_%V)(jot_cv_u32_u16x%L((jot_u16x%L)h) << 16);\n}\n" },
     { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S" HALF_ROUND

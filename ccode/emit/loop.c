@@ -368,7 +368,8 @@ jot_print_room(const Printer *p, const Inst *decl)
     int nbytes = (int)jot_dtype_nbytes((jot_DType)decl->dtype);
     int64_t lanes = p->s->vector_nbytes / nbytes, least = LOOP_LEAST / nbytes, n = decl->c.i;
     int64_t rest = lanes > 0 ? n % lanes : 0, room = least;
-    if (!p->moves || !p->masks || p->reread || p->masks > nbytes || nbytes < 4 || n < LOOP_STEPS || rest == 0)
+    if (!p->moves || !p->masks || p->reread || p->masks > nbytes || nbytes < 4 || n < LOOP_STEPS
+        || rest == 0)
         return n;
     while (room < rest)
         room *= 2;
@@ -402,8 +403,9 @@ has_room(Printer *p, uint32_t block, const Loop *l)
         const Inst *in = &p->code->inst.v[n];
         const uint32_t *arg = &p->code->args.v[in->arg];
         bool whole = true;
-        if (in->op == C_CELL && (arg[1] != l->n || jot_dtype_nbytes((jot_DType)in->dtype) < 4
-                                 || jot_print_room(p, &p->code->inst.v[arg[0]]) % l->lanes))
+        if (in->op == C_CELL
+            && (arg[1] != l->n || jot_dtype_nbytes((jot_DType)in->dtype) < 4
+                || jot_print_room(p, &p->code->inst.v[arg[0]]) % l->lanes))
             return false;
         if (in->op == C_LOAD && p->moves[n] == MOVES_VECTOR) {
             p->part = true;
