@@ -170,23 +170,53 @@ pair_reads(Nests *j, NestPair *p)
         }
 }
 
+/* Axes of nest a that one of its sums keeps and another is over: a chain of products. */
+static uint32_t
+pair_chained(Nests *j, const NestPair *p)
+{
+    uint32_t g, k, over = 0, kept = 0;
+    int d, axis;
+
+    for (g = p->a; g != NEST_OUT; g = j->group[g].next)
+        for (k = 0; k < j->group[g].nown; k++) {
+            const Node *n = j->f->node[j->uses.v[j->group[g].own + k].pos];
+            const Node *in = n->kind == NODE_REDUCE ? jot_node(j->f->ctx, n->input[0]) : NULL;
+            uint32_t all = 0, own = 0;
+
+            j->f->visits++;
+            for (d = 0; in && d < in->rank && d < j->group[g].space->rank; d++)
+                if (j->group[g].axis[d] < NEST_AXES && in->ext[d] > 1)
+                    all |= (uint32_t)1 << j->group[g].axis[d];
+            for (d = 0; in && d < n->nindex; d++)
+                if (jot_ix_is_axis(&j->f->ctx->ix, n->index[d], &axis)
+                    && j->group[g].axis[axis] < NEST_AXES)
+                    own |= (uint32_t)1 << j->group[g].axis[axis];
+            over |= all & ~own;
+            kept |= all & own;
+        }
+    return over & kept;
+}
+
 /* Axes of equal extents in one dimension of two spaces: nothing says that they are the same, but
- * then loops over them can be shared. */
+ * then loops over them can be shared. Along a chain of products they cannot, and each product would
+ * walk its factors in the other's order. */
 static void
 pair_places(Nests *j, NestPair *p)
 {
-    uint32_t g, h;
+    uint32_t g, h, chained;
     int d, left = 0;
 
     for (d = 0; d < j->nest[p->a].naxes; d++)
         left += p->map[d] == NEST_NONE;
+    chained = left ? pair_chained(j, p) : 0;
     for (g = p->a; g != NEST_OUT; g = j->group[g].next)
         for (h = p->b; h != NEST_OUT && left; h = j->group[h].next) {
             const NestGroup *a = &j->group[g], *b = &j->group[h];
 
             j->f->visits++;
             for (d = 0; d < a->space->rank && a->space->rank == b->space->rank; d++)
-                if (a->axis[d] < NEST_AXES && p->map[a->axis[d]] == NEST_NONE)
+                if (a->axis[d] < NEST_AXES && p->map[a->axis[d]] == NEST_NONE
+                    && !(chained >> a->axis[d] & 1))
                     left -= pair_axis(j, p, a->axis[d], b->axis[d]);
         }
 }

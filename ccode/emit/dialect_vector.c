@@ -47,7 +47,7 @@ typedef struct { const char *name, *text; } VectorHelper;
     "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n" \
     "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n" \
     "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n" \
-    "    const half h = __builtin_convertvector(q, half);\n"
+    "    const half h = (half)jot_cv_u16_u32x%L((jot_u32x%L)q);\n"
 /* An index that lanes are added to, in 32 bits: one that is far from 0 stays so. */
 #define RAMP_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_" name "_%V(jot_i64 base, int step)\n{\n" \
@@ -128,15 +128,15 @@ static const VectorHelper vector_helpers[] = {
     { "some_", "JOT_INLINE jot_%V\njot_some_%V(int n, jot_%V a, jot_%V b)\n{\n"
                "    return jot_sel_%V((jot_%I){%N} < n, a, b);\n}\n" },
     /* Halves are computed in floats: loaded and stored as these, rounded to the nearest. */
-    { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%S"
+    { "ld_bf16_", "JOT_INLINE jot_%V\njot_ld_bf16_%V(const void *p)\n{\n%2"
                   "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n"
-                  "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%S"
+                  "    return (jot_%V)(jot_cv_u32_u16x%L((jot_u16x%L)h) << 16);\n}\n" },
+    { "ldn_bf16_", "JOT_INLINE jot_%V\njot_ldn_bf16_%V(const void *p, int n)\n{\n%2"
                    "    const half h = (half)jot_ldn_u16x%L(p, n);\n"
-                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
-    { "ldm_bf16_", "JOT_INLINE jot_%V\njot_ldm_bf16_%V(const void *p, jot_%I m)\n{\n%S"
+                   "    return (jot_%V)(jot_cv_u32_u16x%L((jot_u16x%L)h) << 16);\n}\n" },
+    { "ldm_bf16_", "JOT_INLINE jot_%V\njot_ldm_bf16_%V(const void *p, jot_%I m)\n{\n%2"
                    "    const half h = (half)jot_ldm_u16x%L(p, jot_cv_i16_%I(m));\n"
-                   "    return (jot_%V)(__builtin_convertvector(h, word) << 16);\n}\n" },
+                   "    return (jot_%V)(jot_cv_u32_u16x%L((jot_u16x%L)h) << 16);\n}\n" },
     { "st_bf16_", "JOT_INLINE void\njot_st_bf16_%V(void *p, jot_%V v)\n{\n%S" HALF_ROUND
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
     { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S" HALF_ROUND
@@ -479,6 +479,10 @@ static const ConvertName convert_names[] = {
     { "i32", "f64", 4, "__AVX__", "cvttpd2dq256(x)" },
     CONVERT_UP("u8", "pmovzxbd", "chars"), CONVERT_UP("i8", "pmovsxbd", "chars"),
     CONVERT_UP("u16", "pmovzxwd", "jot_i16x16"), CONVERT_UP("i16", "pmovsxwd", "jot_i16x16"),
+    { "i32", "u16", 8, "__AVX2__", "pmovzxwd256((jot_i16x8)x)" },
+    { "u32", "u16", 8, "__AVX2__", "pmovzxwd256((jot_i16x8)x)" },
+    { "i32", "i16", 8, "__AVX2__", "pmovsxwd256(x)" },
+    { "u32", "i16", 8, "__AVX2__", "pmovsxwd256(x)" },
     { "i8", "u32", 16, "__AVX512F__", "pmovdb512_mask((jot_i32x16)x, (chars){0}, -1)" },
     { "u8", "u32", 16, "__AVX512F__", "pmovdb512_mask((jot_i32x16)x, (chars){0}, -1)" },
     { "i8", "i32", 16, "__AVX512F__", "pmovdb512_mask(x, (chars){0}, -1)" },

@@ -318,6 +318,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
         p->stride = jot_mem_new(code->mem, code->inst.n, sizeof *p->stride);
         p->size = jot_mem_new(code->mem, code->inst.n, sizeof *p->size);
         p->masks = p->s->vector_nbytes >= 64 ? 1 : p->s->vector_nbytes >= 32 ? 4 : 0;
+        p->reread = jot_print_rereads(code, p->k);
     }
     if (p->name && !p->moves == !p->stride && !p->moves == !p->size) {
         for (uint32_t n = 1; p->size && n < code->inst.n; n++)

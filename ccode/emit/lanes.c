@@ -473,7 +473,8 @@ jot_print_lanes_set(Printer *p, const Inst *in)
     const uint32_t *arg = &p->code->args.v[in->arg];
     const Inst *to = &p->code->inst.v[arg[0]];
     bool cell = to->op == C_CELL, truth = to->dtype == JOT_BOOL;
-    bool some = cell && p->part && p->roomy && !p->under, part = cell && p->part && !p->roomy;
+    bool some = cell && p->part && p->roomy && !p->covered && !p->under;
+    bool part = cell && p->part && !p->roomy;
     if ((p->under && truth) || (cell && !jot_print_lanes_whole(p, arg[0])) ||
         !jot_print_lanes_operand_whole(p, arg[1]) ||
         (in->narg == 3 && !jot_print_lanes_operand_whole(p, arg[2])))

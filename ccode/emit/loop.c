@@ -186,6 +186,7 @@ typedef struct {
     int unrolled;               /* so many vectors stand there without a loop */
     bool parts;                 /* part of a vector is loaded and stored by one instruction */
     bool roomy;                 /* all lanes of such a part have room in the arrays of sums */
+    bool covered;               /* ... of which it is the end */
     Name to;                    /* the end, where it is not a number */
 } Loop;
 
@@ -210,6 +211,7 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     p->lanes = lanes ? lanes : all;
     p->part = part;
     p->roomy = part && l->roomy;
+    p->covered = p->roomy && l->covered;
     set_lanes(p, l->n, lanes);
     p->indent++;
     if (p->jam_rows)
@@ -221,7 +223,7 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     jot_print_give(p, mark);
     p->loop = 0;
     p->lanes = all;
-    p->part = p->roomy = false;
+    p->part = p->roomy = p->covered = false;
     set_lanes(p, l->n, 0);
 }
 
@@ -344,6 +346,54 @@ walks_memory(const Printer *p, uint32_t block, bool *cells)
     return walks;
 }
 
+/* Does the function load from what it stored in the same phase? */
+JOT_FN bool
+jot_print_rereads(const Code *code, const Kernel *k)
+{
+    bool stored[256] = {false};
+    for (uint32_t n = 1; n < code->inst.n; n++)
+        if (code->inst.v[n].op == C_STORE && k->bufs.v[code->inst.v[n].aux].role != BUF_SHARED)
+            stored[code->inst.v[n].aux % 256] = true;
+    for (uint32_t n = 1; n < code->inst.n; n++)
+        if (code->inst.v[n].op == C_LOAD && stored[code->inst.v[n].aux % 256])
+            return true;
+    return false;
+}
+
+/* Elements of an array of the function's own: what would be part of a vector has room for all of
+ * it, or the array would be written in parts, which are read back from memory. */
+JOT_FN int64_t
+jot_print_room(const Printer *p, const Inst *decl)
+{
+    int nbytes = (int)jot_dtype_nbytes((jot_DType)decl->dtype);
+    int64_t lanes = p->s->vector_nbytes / nbytes, least = LOOP_LEAST / nbytes, n = decl->c.i;
+    int64_t rest = lanes > 0 ? n % lanes : 0, room = least;
+    if (!p->moves || !p->masks || p->reread || p->masks > nbytes || nbytes < 4 || n < LOOP_STEPS
+        || rest == 0)
+        return n;
+    while (room < rest)
+        room *= 2;
+    if (room == rest)
+        return n;
+    return n - rest + (n > lanes ? lanes : room);
+}
+
+/* The least room of the loop's arrays, and whether all of them have as many elements as it has
+ * steps. */
+static int64_t
+least_room(const Printer *p, uint32_t block, const Loop *l, bool *covered)
+{
+    int64_t least = INT64_MAX;
+    for (uint32_t n = block; (n = jot_code_next(p->code, block, n)) != 0;) {
+        const Inst *in = &p->code->inst.v[n];
+        const Inst *decl = in->op == C_CELL ? &p->code->inst.v[p->code->args.v[in->arg]] : NULL;
+        int64_t room = decl ? jot_print_room(p, decl) : least;
+        least = room < least ? room : least;
+        *covered = *covered && (!decl || decl->c.i == l->steps);
+    }
+    return least;
+}
+
 /* Do all accesses to arrays of the function's own begin at the loop's step, with room for whole
  * vectors, and are loads of a part vectors, too? */
 static bool
@@ -353,8 +403,9 @@ has_room(Printer *p, uint32_t block, const Loop *l)
         const Inst *in = &p->code->inst.v[n];
         const uint32_t *arg = &p->code->args.v[in->arg];
         bool whole = true;
-        if (in->op == C_CELL && (arg[1] != l->n || jot_dtype_nbytes((jot_DType)in->dtype) < 4
-                                 || p->code->inst.v[arg[0]].c.i % l->lanes))
+        if (in->op == C_CELL
+            && (arg[1] != l->n || jot_dtype_nbytes((jot_DType)in->dtype) < 4
+                || jot_print_room(p, &p->code->inst.v[arg[0]]) % l->lanes))
             return false;
         if (in->op == C_LOAD && p->moves[n] == MOVES_VECTOR) {
             p->part = true;
@@ -367,6 +418,23 @@ has_room(Printer *p, uint32_t block, const Loop *l)
             return false;
     }
     return true;
+}
+
+/* What is left of the loop: part of a vector, one that the arrays have room for? */
+static void
+plan_parts(Printer *p, Loop *l, int narrowest, bool cells)
+{
+    int lanes = l->lanes;
+    int64_t room;
+    l->parts = p->masks && narrowest >= p->masks && l->lanes * narrowest >= LOOP_LEAST;
+    l->covered = true;
+    room = least_room(p, l->n, l, &l->covered);
+    while (room < l->lanes && l->lanes > 1)
+        l->lanes /= 2;
+    l->roomy = cells && l->steps >= 0 && l->from == 0 && l->parts && l->lanes > 1
+            && l->lanes * narrowest >= LOOP_LEAST && has_room(p, l->n, l);
+    if (!l->roomy)
+        l->lanes = lanes;
 }
 
 /* How the loop goes in vectors; false: it stays as it is. */
@@ -392,8 +460,7 @@ loop_plan(Printer *p, uint32_t n, Loop *l)
             return false;
     }
     l->unrolled = walks_memory(p, n, &cells) && !cells ? LOOP_WALKED : LOOP_UNROLLED;
-    l->parts = p->masks && narrowest >= p->masks && l->lanes * narrowest >= LOOP_LEAST;
-    l->roomy = cells && l->steps >= 0 && l->from == 0 && l->parts && has_room(p, n, l);
+    plan_parts(p, l, narrowest, cells);
     if (!l->roomy && l->steps >= 0 && l->steps < LOOP_STEPS)
         return false;
     while (!l->roomy && l->steps >= 0 && l->lanes > l->steps)

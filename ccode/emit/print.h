@@ -45,8 +45,10 @@ struct Printer {
     uint32_t loop;              /* its C_FOR, 0: not in one */
     bool part;                  /* lanes 0 .. part - 1 of each vector count */
     bool roomy;                 /* ... and the function's own arrays have room for all of them */
+    bool covered;               /* ... and no element of theirs lies behind the part */
     int masks;                  /* bytes of the least element that is loaded and stored under a
                                    mask by an instruction; 0: none is */
+    bool reread;                /* the function loads what it stored: under a mask that waits */
     bool under;                 /* inside of a condition that differs by lane ... */
     Name where;                 /* ... its mask, of 32 bits, which leaves no lane beyond `part` */
     bool vectors;               /* there was one */
@@ -126,7 +128,10 @@ JOT_FN bool jot_print_is_converted(Printer *p, const Inst *in);
 JOT_FN bool jot_print_is_choice(Printer *p, const Inst *in); /* ... by a function that chooses */
 JOT_FN void jot_print_choice(Printer *p, const Inst *in);
 JOT_FN void jot_print_all_lanes(Printer *p, uint32_t n);
-/* ccode/emit/loop.c: false: it is no loop for vectors, and nothing was printed */
+/* ccode/emit/loop.c: elements of an array of lanes as it is declared */
+JOT_FN int64_t jot_print_room(const Printer *p, const Inst *decl);
+JOT_FN bool jot_print_rereads(const Code *code, const Kernel *k);
+/* ... false: it is no loop for vectors, and nothing was printed */
 JOT_FN bool jot_print_vector_loop(Printer *p, uint32_t n);
 JOT_FN int jot_print_loop_vectors(Printer *p, uint32_t n, bool *turns); /* 0: it is none */
 /* ccode/emit/jam.c: rows of sums, several at a time; false: nothing was printed */

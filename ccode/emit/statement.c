@@ -45,7 +45,7 @@ print_declarator(Printer *p, const Inst *in, Name name, bool constant)
     if (in->lanes && !p->d->vectors)
         jot_text_f(p->out, "[%d]", p->lanes);
     if (in->op == C_DECL && in->c.i)
-        jot_text_f(p->out, "[%lld]", (long long)in->c.i);
+        jot_text_f(p->out, "[%lld]", (long long)jot_print_room(p, in));
 }
 
 static const char *

@@ -33,6 +33,17 @@ jot_walk_clear(Walk *w, uint32_t buf)
     w->vars--;
 }
 
+/* Registers for the last loops of sums in memory. */
+static void
+own_lanes_init(Walk *w, const Value *v, uint32_t stage)
+{
+    jot_Scalar c;
+    uint32_t value[2] = {0, 0};
+    jot_reduce_op_identity((EwOp)v->ew, (jot_DType)v->dtype, &c);
+    value[0] = jot_walk_const(w, v->dtype, c);
+    jot_walk_init_lanes(w, stage, value);
+}
+
 /* Part 1 of a reduction: a variable per copy. */
 static void
 walk_declare(Walk *w, const Stage *st, uint32_t stage)
@@ -49,6 +60,8 @@ walk_declare(Walk *w, const Stage *st, uint32_t stage)
         in.name = "where";
         jot_walk_keep(w, stage, KEPT_COPIES | KEPT_SECOND, jot_code_add(&w->b, in, NULL, 0, NULL));
     }
+    if (st->acc.kind == PLACE_MEM)
+        own_lanes_init(w, v, stage);
 }
 
 static void
@@ -208,7 +221,7 @@ walk_step(Walk *w, const Stage *st, uint32_t stage)
     body = jot_walk_masked(w, v, body);
     if (jot_walk_absent(w, w->k->args.v[v->arg], (EwOp)v->ew))
         ;
-    else if (st->acc.kind != PLACE_MEM)
+    else if (st->acc.kind != PLACE_MEM || jot_stage_own_lanes(w->s, st))
         step_register(w, v, stage, body);
     else if (w->code->inst.v[body].op == C_DOT)
         jot_code_refuse(w->code, "a product of words is added to memory");
@@ -252,7 +265,12 @@ walk_reload(Walk *w, const Stage *st, uint32_t stage)
 static void
 walk_save(Walk *w, const Stage *st, uint32_t stage)
 {
+    const Value *v = &w->k->values.v[st->what];
     Place second = jot_place_second(&st->acc);
+    if (st->acc.kind == PLACE_MEM) {
+        step_memory(w, st, v, jot_walk_fold_lanes(w, stage, (EwOp)v->ew));
+        return;
+    }
     for (int n = 0; n <= jot_stage_second(w->s, st); n++)
         jot_walk_put(w, n ? &second : &st->acc,
                      jot_walk_register(w, stage, n ? KEPT_SECOND : 0));

@@ -140,6 +140,17 @@ add_reduction(Lower *w, uint32_t stage, uint32_t around, uint32_t mark)
     append(w, around, add_if(w, TREE_IF_LAST, outer, n, part(w, stage, TREE_FINISH, false)));
 }
 
+/* Sums in memory have registers for their last loops: declared before these, added behind them. */
+static void
+add_own_lanes(Lower *w, uint32_t stage)
+{
+    int at = jot_stage_own_lanes(w->s, &w->s->stages.v[stage]);
+    if (!at)
+        return;
+    insert_before(w, w->path[at - 1], w->path[at], add_node(w, TREE_DECL, stage));
+    append(w, w->path[at - 1], add_node(w, TREE_SAVE, stage));
+}
+
 /* A line in memory: set to what is outside before its elements are computed where they are
  * inside. */
 static void
@@ -205,6 +216,7 @@ lower_add_stage(Lower *w, uint32_t stage)
             mark = top;
         (run ? add_running : add_reduction)(w, stage, st->nat ? w->path[st->nat - 1] : w->root,
                                             mark);
+        add_own_lanes(w, stage);
     }
 }
 

@@ -57,7 +57,8 @@ jot_walk_transposed(Walk *w, const Value *v)
     Ix first;
 
     if (n < 4 || n > TRANSPOSE_MOST || (n & (n - 1)) || n != w->s->lanes || w->copies.copies != n
-        || w->copies.axis == w->vector_axis || w->s->group || v->ncond || v->dtype != buf->dtype
+        || w->copies.axis == w->vector_axis || w->s->group || v->ncond
+        || (v->dtype != buf->dtype && (int)jot_dtype_compute((jot_DType)buf->dtype) != v->dtype)
         || jot_dtype_nbytes((jot_DType)v->dtype) != sizeof(float)
         || w->index.written[v->buf % 256] || !transpose_rows(w, v, &first))
         return 0;

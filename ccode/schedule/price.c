@@ -217,7 +217,10 @@ price_reduce(const Nested *l, const Value *v, bool lanes, double share, double w
     bool over = over_inner(v, inner), moves = jot_value_axes(v) >> inner & 1;
 
     cycles = points * (moves && (lanes || !over) ? CYCLES_POINT * share : over ? CYCLES_SUM : 1);
-    if (!kept_outside(l, v, lanes))
+    bool outside = kept_outside(l, v, lanes);
+    if (!outside && lanes && over && v->narg == 1) /* lanes of its own for the last loops */
+        return cycles + CYCLES_FOLD * turns(l, deepest(l, v->free) + 1, jot_value_axes(v));
+    if (!outside)
         cycles += points * (moves && !over ? share : 1); /* loads and stores its sums */
     else if (lanes && !over && (v->axes & ~l->taps)
              && l->inside[l->n - 1][inner] > SUMS_NEAR * width)

@@ -447,6 +447,24 @@ jot_store_in_place(const Sched *s, uint32_t store)
     return true;
 }
 
+/* Sums in memory whose last loops, these of lanes, are over what is summed alone. */
+JOT_FN int
+jot_stage_own_lanes(const Sched *s, const Stage *st)
+{
+    uint64_t kept = jot_stage_free(s, st);
+    int at = st->n;
+    if (st->acc.kind != PLACE_MEM || s->lanes > 1 || s->group || st->combine || !st->n
+        || !jot_stage_is_reduce(s, st) || jot_stage_second(s, st)
+        || st->loop[st->n - 1].kind != LOOP_LANES)
+        return 0;
+    for (int i = 0; i < st->n; i++)
+        if (st->loop[i].kind != LOOP_SERIAL && st->loop[i].kind != LOOP_PARALLEL && i + 1 < st->n)
+            return 0;
+    while (at > 0 && !(kept >> st->loop[at - 1].axis & 1))
+        at--;
+    return at < st->n && at > st->part ? at : 0;
+}
+
 JOT_FN int64_t
 jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
 {
@@ -454,7 +472,8 @@ jot_stage_lanes(const Sched *s, const Stage *st, int *axis)
     int64_t width;
     while (last > st->nat && st->loop[last].kind == LOOP_UNROLL)
         last--;
-    if (last < st->nat || st->loop[last].kind != LOOP_LANES || st->acc.kind == PLACE_MEM ||
+    if (last < st->nat || st->loop[last].kind != LOOP_LANES ||
+        (st->acc.kind == PLACE_MEM && !jot_stage_own_lanes(s, st)) ||
         !(jot_stage_is_reduce(s, st) || jot_stage_is_run(s, st)))
         return 0;
     *axis = st->loop[last].axis;

@@ -53,6 +53,9 @@ JOT_FN bool jot_store_is_plain(const Kernel *k, const KStore *store);
 JOT_FN bool jot_store_place(Sched *s, uint32_t store, Place *p);
 /* The store's value comes to be in the store's elements already: it needs no stage. */
 JOT_FN bool jot_store_in_place(const Sched *s, uint32_t store);
+/* Sums in memory that have registers for their last loops, of lanes over what is summed: the first
+ * of these; 0: each term is added to memory. */
+JOT_FN int jot_stage_own_lanes(const Sched *s, const Stage *st);
 /* Elements of the arrays that the stage's registers are (a loop of lanes, over *axis, stands inside
  * the place), 0: they are single values. */
 JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);

@@ -50,6 +50,15 @@ jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int l
         && transpose_stride(k, lanes, v->buf, v->at, across) >= lanes;
 }
 
+/* Floats, or halves that are floats in registers. */
+static bool
+transpose_floats(const Kernel *k, uint32_t buf)
+{
+    int dtype = k->bufs.v[buf].dtype;
+
+    return dtype == JOT_F32 || dtype == JOT_F16 || dtype == JOT_BF16;
+}
+
 /* Loads of floats and the little that vectors do with them; no reduction. */
 static bool
 transpose_values(const Transpose *t)
@@ -63,13 +72,13 @@ transpose_values(const Transpose *t)
             continue;
         if (v->dtype != JOT_F32
             || !(v->op == VAL_CONST || v->op == VAL_SCALAR
-                 || (v->op == VAL_LOAD && !v->ncond && k->bufs.v[v->buf].dtype == JOT_F32)
+                 || (v->op == VAL_LOAD && !v->ncond && transpose_floats(k, v->buf))
                  || (v->op == VAL_EW && (v->ew == EW_ADD || v->ew == EW_SUB || v->ew == EW_MUL))))
             return false;
     }
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (k->stores.v[i].acc != EW_NONE || k->stores.v[i].ncond
-            || k->bufs.v[k->stores.v[i].buf].dtype != JOT_F32)
+            || !transpose_floats(k, k->stores.v[i].buf))
             return false;
     return k->stores.n > 0;
 }
@@ -116,10 +125,22 @@ transpose_find(Transpose *t)
     return false;
 }
 
+/* The least lanes of a block: half a vector of halves is converted element by element. */
+static int
+transpose_least(const Transpose *t)
+{
+    for (uint32_t b = 1; b < t->k->bufs.n; b++)
+        if (jot_dtype_nbytes((jot_DType)t->k->bufs.v[b].dtype) < 4)
+            return 2 * TRANSPOSE_LANES;
+    return TRANSPOSE_LANES;
+}
+
 static bool
 transpose_widest(Transpose *t, int lanes)
 {
-    for (t->lanes = lanes; t->lanes >= TRANSPOSE_LANES; t->lanes /= 2)
+    int least = transpose_least(t);
+
+    for (t->lanes = lanes; t->lanes >= least; t->lanes /= 2)
         if (transpose_find(t))
             return true;
     return false;

@@ -340,7 +340,8 @@ est_sums(const Estimate *e, const Est *t, double *latency)
 {
     const Stage *st = t->st;
     uint64_t reduced = est_reduced(e, t);
-    double steps = 1, all = 0;
+    double steps = 1, all = 0, folds = 1;
+    int own = jot_stage_own_lanes(e->s, st);
     bool last = false, memory = false;
 
     *latency = 0;
@@ -351,12 +352,13 @@ est_sums(const Estimate *e, const Est *t, double *latency)
 
         if (est_spelled(l)) {
             if (l->kind == LOOP_LANES && (est_bit(l) & reduced))
-                all += CYCLES_FOLD * est_results(e, t);
+                all += CYCLES_FOLD * (own ? folds : est_results(e, t));
             continue;
         }
         steps *= t->steps[i];
+        folds = i < own ? steps : folds;
         last = (est_bit(l) & reduced) != 0;
-        memory |= i >= st->nat && !last && t->steps[i] > 1;
+        memory |= i >= st->nat && !last && t->steps[i] > 1 && !own;
     }
     *latency = last ? CYCLES_SUM * steps : 0;
     return all + (memory ? SUMS_APART * est_times(t, ~(uint64_t)0, false) : 0);
