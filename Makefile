@@ -231,7 +231,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_index 1000000" "$(B)/tests/test_far 3000" "$(B)/tests/test_expr_drawn 10000" "$(B)/tests/test_data_fuzz 300000" \
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
-	    "$(B)/tests/test_open 1" "$(B)/tests/test_open_draws 300 1000" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
+	    "$(B)/tests/test_open 1" "$(B)/tests/test_open opencl all" "$(B)/tests/test_open_draws 20 1 opencl" "$(B)/tests/test_open_draws 300 1000" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_shapes --all" "$(B)/tests/test_integers --all" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE) $(IDLE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(IDLE) "$(B)/tests/test_children 8"
 
@@ -242,7 +242,7 @@ test-cuda:
 	if [ -n "$$why" ]; then echo "skipped: $${why#failed: }"; echo "0 passed, 0 failed, 1 skipped"; \
 	else $(MAKE) -s CFLAGS="-O1 -g -DJOT_CHECKED" B=$(B)/checked run-cuda; fi
 run-cuda: $(TESTS) $(EXAMPLES)
-	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" \
+	@$(RUN) "$(B)/tests/test_cuda --all" "$(B)/tests/test_run cuda" "$(B)/tests/test_types cuda" "$(B)/tests/test_open cuda all" "$(B)/tests/test_open_draws 20 1 cuda" \
 	    "$(B)/tests/test_extremes cuda" "$(B)/tests/test_tiles cuda" "$(B)/tests/test_wide cuda" "$(B)/tests/test_squares cuda" "$(B)/tests/test_grid cuda" \
 	    "$(B)/tests/test_fetch cuda" "$(B)/tests/test_speculate cuda" "$(B)/tests/test_opencl cuda" "$(B)/tests/test_swap cuda" "$(B)/tests/test_fork cuda" \
 	    "$(B)/tests/test_fuzz 300 1 cuda" "$(B)/tests/test_drawn 60 1 cuda" \

@@ -497,7 +497,7 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * that came a few times kernels of its own are compiled beside, and taken when they are there (not
  * with config.deterministic). Where that cannot be (jot_open_why says why; JOT_DUMP=p, too), or
  * extents are smaller than it holds for, each size has a plan of its own, made when it first comes,
- * of the last 64 that came; so it is on a device and with the interpreter.
+ * of the last 64 that came; so it is with the interpreter.
  *
  * JOT_ERANGE: extents outside of their bounds, by name; no extents, or more than
  * JOT_OPEN_EXTENTS. */

@@ -147,6 +147,7 @@ struct Plan {
     Vec(uint32_t) args;
     Vec(PlanScalar) scalars;
     Vec(jot_Scalar) ints;  /* of launches: extents, strides, constants */
+    Vec(uint8_t) int_dtypes; /* ... on a device, where they are scalars, too: of each */
     Vec(EmitLaunch) launches; /* on a device: of each step */
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
@@ -582,12 +583,11 @@ JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
 JOT_FN bool jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out);
 JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
 JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
-/* plan/device/device.c: the same on a backend with a Device. */
+/* plan/device/device.c: the same on a device. scalar: per plan.scalars; NULL: the graph's. */
 JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
-                                   Buffer **out);
+                                   const jot_Scalar *scalar, Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
-/* Does a kernel's build allow fewer items than its work-groups have? Then the target's groups are
- * as small from now on, and the plan is to be made anew. */
+/* A kernel's build has smaller groups than the plan's? The target has, then: plan anew. */
 JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);
 
 /* plan/options.c */

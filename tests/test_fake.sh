@@ -52,7 +52,7 @@ if [ "$2" = all ]; then
         FAKE_CUDA_ARCH=$arch FAKE_ORDER=$((FAKE_ORDER + 1))
         export FAKE_CUDA_ARCH FAKE_ORDER build dir
         printf '%s\n' "tests/test_device.sh $build cuda" "$build/tests/test_fuzz 100 1 cuda" "$build/tests/test_run cuda" \
-            "$build/tests/test_types cuda" "$build/tests/test_extremes cuda" "$build/tests/test_tiles cuda" \
+            "$build/tests/test_types cuda" "$build/tests/test_open cuda all" "$build/tests/test_open_draws 20 1 cuda" "$build/tests/test_extremes cuda" "$build/tests/test_tiles cuda" \
             "$build/tests/test_wide cuda" "$build/tests/test_squares cuda" "$build/tests/test_grid cuda" "$build/tests/test_scatter cuda" "$build/tests/test_fetch cuda" "$build/tests/test_refused cuda" \
             "$build/tests/test_opencl cuda" "$build/tests/test_swap cuda" >"$dir/programs"
         xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
@@ -79,7 +79,7 @@ if [ "$2" = all ]; then
 fi
 case $2 in
 tiles) run_tests "test_tiles cuda few 70 75 80 90" ;;
-drawn) run_tests "test_flow cuda" "test_run cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" "test_scatter cuda" ;;
+drawn) run_tests "test_flow cuda" "test_run cuda" "test_open cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" "test_scatter cuda" ;;
 refused)
     run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_opencl cuda" "test_swap cuda few" "test_fork cuda"
     make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4

@@ -35,11 +35,14 @@ split_side(GridTiles *t, TileSide *side, uint64_t axes, const char *const *names
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
+    bool open = jot_contract_grid_open(t, side);
     Ix rest;
     for (int i = 0; i < PARTS; i++)
-        side->part[i].axis = side == &t->m && i == PART_BLOCK /* a grid has an axis at least */
+        side->part[i].axis = i == PART_BLOCK && (open || side == &t->m) /* a grid has an axis */
                                  ? jot_kernel_axis(k, names[i], side->part[i].ext)
                                  : tile_axis(t, names[i], side->part[i].ext);
+    if (open)
+        jot_axis_blocks(k, side->part[PART_BLOCK].axis, side->block, side->ext);
     jot_respace_axes(r, k);
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)

@@ -78,7 +78,7 @@ jot_kernel_string(Kernel *k, const char *text)
 JOT_FN int
 jot_kernel_axis(Kernel *k, const char *name, int64_t ext)
 {
-    KAxis axis = {jot_kernel_string(k, name), ext, AXIS_PLAIN, false};
+    KAxis axis = {.name = jot_kernel_string(k, name), .ext = ext};
     if (!axis.name || ext < 0 || k->axes.n >= KERNEL_AXES || !jot_vec_reserve(k->mem, k->axes, 1))
         return -1;
     *(KAxis *)jot_vec_push(k->mem, k->axes) = axis;
@@ -181,12 +181,22 @@ jot_kernel_extent(const Kernel *k, uint64_t axes)
     return n;
 }
 
+JOT_FN void
+jot_axis_blocks(Kernel *k, int axis, int64_t block, int64_t whole)
+{
+    if (axis < 0)
+        return;
+    k->axes.v[axis].open = true;
+    k->axes.v[axis].block = block;
+    k->axes.v[axis].whole = whole;
+}
+
 JOT_FN Space
 jot_kernel_space(const Kernel *k, int64_t *ext)
 {
     Space space = {0};
     for (uint32_t a = 0; a < KERNEL_AXES; a++)
-        ext[a] = a < k->axes.n ? k->axes.v[a].ext : 1;
+        ext[a] = a < k->axes.n ? k->axes.v[a].ext + (k->axes.v[a].block > 0) : 1;
     space.n = (int)k->axes.n;
     space.ext = ext;
     return space;

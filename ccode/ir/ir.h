@@ -105,8 +105,16 @@ typedef struct {
  * it. CLEAR: an index of a buffer being cleared (ccode/rewrite/scatter.c); only that store's loops
  * run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
-/* open: the text is to serve other extents, too, as far as it can. */
-typedef struct { const char *name; int64_t ext; uint8_t kind; bool open; } KAxis;
+/* open: the text is to serve other extents, too, as far as it can. An open axis may also count the
+ * blocks of one, `block` points each, of `whole`; block 0: it does not. most: what decides as long
+ * as it is open; 0: ext. */
+typedef struct {
+    const char *name;
+    int64_t ext;
+    uint8_t kind;
+    bool open;
+    int64_t block, whole, most;
+} KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 
 typedef enum {
@@ -276,6 +284,9 @@ JOT_FN uint64_t jot_value_axes(const Value *v); /* axes that it depends on or re
 JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* product of their extents */
 JOT_FN int64_t jot_kernel_extent(const Kernel *k, uint64_t axes);  /* ... at most INT64_MAX */
 /* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
+/* The axis counts blocks of an open one. */
+JOT_FN void jot_axis_blocks(Kernel *k, int axis, int64_t block, int64_t whole);
+/* Of all axes; blocks of open ones may be more. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
 /* k->ixs.v[at..]; NULL where no access of the kernel has an index. */
 JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);

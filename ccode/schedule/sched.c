@@ -127,7 +127,7 @@ jot_axis_name(const Sched *s, int axis)
 static int
 add_axis(Sched *s, const char *name, int64_t ext)
 {
-    KAxis axis = {jot_arena_copy(&s->k->arena, name, jot_str_len(name)), ext, AXIS_PLAIN, false};
+    KAxis axis = {.name = jot_arena_copy(&s->k->arena, name, jot_str_len(name)), .ext = ext};
     uint32_t number = KERNEL_AXES + s->axes.n;
     if (!axis.name || number >= SCHED_AXES || !jot_vec_reserve(s->k->mem, s->axes, 1))
         return -1;

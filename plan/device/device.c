@@ -42,15 +42,14 @@ jot_plan_close_device(jot_Ctx *ctx)
 
 /* Their memory comes later. */
 static bool
-device_outputs(jot_Ctx *ctx, const Selection *s, Buffer **out)
+device_outputs(jot_Ctx *ctx, const Plan *plan, Buffer **out)
 {
     uint32_t i;
 
-    for (i = 0; i < s->roots.n; i++) {
-        const Node *node = jot_node(ctx, s->roots.v[i]);
+    for (i = 0; i < plan->vars.n; i++) {
+        const PlanVar *v = &plan->vars.v[i];
 
-        out[i] = jot_buffer_of(ctx, (size_t)jot_node_nbytes(node), NULL);
-        if (!out[i])
+        if (v->kind == VAR_ASKED && !(out[v->root] = jot_buffer_of(ctx, v->nbytes, NULL)))
             return jot_fail_memory(ctx, "run");
     }
     return true;
@@ -156,6 +155,13 @@ jot_device_shrinks(jot_Ctx *ctx, const Plan *plan)
     return true;
 }
 
+/* Numbers of a text for many extents: they come behind its scalars. */
+static uint32_t
+device_ints(const Plan *plan, const PlanStep *step)
+{
+    return plan->int_dtypes.n ? step->best.nints : 0;
+}
+
 static bool
 device_step(DeviceRun *r, const PlanStep *step)
 {
@@ -163,7 +169,7 @@ device_step(DeviceRun *r, const PlanStep *step)
     void **mem = r->mem + plan->vars.n;
     Launch launch = {0};
     bool ok = true;
-    uint32_t i;
+    uint32_t nints = device_ints(plan, step), i;
 
     for (i = 0; i < step->narg; i++) {
         mem[i] = r->mem[plan->args.v[step->arg + i]];
@@ -174,8 +180,13 @@ device_step(DeviceRun *r, const PlanStep *step)
     for (i = 0; i < step->nscalar; i++) {
         const PlanScalar *from = &plan->scalars.v[step->scalar + i];
 
-        r->scalar[i] = jot_plan_scalar(r->ctx, r->s, from);
+        r->scalar[i] = r->bound ? r->bound[step->scalar + i]
+                                : jot_plan_scalar(r->ctx, r->s, from);
         r->dtype[i] = from->dtype;
+    }
+    for (i = 0; i < nints; i++) {
+        r->scalar[step->nscalar + i] = plan->ints.v[step->best.ints + i];
+        r->dtype[step->nscalar + i] = plan->int_dtypes.v[step->best.ints + i];
     }
     if (step->code) {
         const CodeSpec *code = jot_node(r->ctx,
@@ -192,7 +203,7 @@ device_step(DeviceRun *r, const PlanStep *step)
     launch.mem = mem;
     launch.offset = r->offset;
     if (!step->code)
-        launch.nscalars = (int)step->nscalar;
+        launch.nscalars = (int)(step->nscalar + nints);
     launch.scalar = r->scalar;
     launch.dtype = r->dtype;
     for (i = 0; ok && i < step->best.launches; i++) {
@@ -280,9 +291,10 @@ device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
     *args = *scalars = 0;
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
+        uint32_t n = step->nscalar + device_ints(plan, step);
 
         *args = step->narg > *args ? step->narg : *args;
-        *scalars = step->nscalar > *scalars ? step->nscalar : *scalars;
+        *scalars = n > *scalars ? n : *scalars;
         *scalars = step->code && *scalars < CODE_MOST ? CODE_MOST : *scalars;
     }
 }
@@ -318,16 +330,17 @@ jot_device_open(DeviceRun *r, jot_Ctx *ctx, Plan *plan, const Selection *s, size
 }
 
 JOT_FN bool
-jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
+jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, const jot_Scalar *scalar,
+                       Buffer **out)
 {
-    DeviceRun r = {.ctx = NULL};
+    DeviceRun r = {.bound = scalar};
     size_t nbytes;
     void *room = jot_device_open(&r, ctx, plan, s, &nbytes);
     bool ok;
 
     if (!room)
         return jot_fail_memory(ctx, "run");
-    ok = device_outputs(ctx, s, out) && device_block(ctx, plan->block_nbytes + 64)
+    ok = device_outputs(ctx, plan, out) && device_block(ctx, plan->block_nbytes + 64)
       && device_places(&r, out);
     if (ok || ctx->status || ctx->mem.failed)
         ok = ok && device_steps(&r);

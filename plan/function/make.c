@@ -426,7 +426,8 @@ make_bind(FuncMake *m)
         if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
             && !make_leaf(m, m->s.list.v[f->plan->vars.v[i].pos], &f->leaf[i]))
             return false;
-    make_over(m);
+    if (!m->of->graph)
+        make_over(m);
     return make_scalars(m);
 }
 
@@ -476,10 +477,12 @@ static bool
 make_runnable(FuncMake *m)
 {
     const Backend *backend = m->ctx->backend;
+    bool binds;
 
     if ((m->of->dialect || backend->compile) && !make_plan(m))
         return false;
-    return m->f->plan && (m->of->dialect || !backend->device) ? make_bind(m) : make_graph(m);
+    binds = m->f->plan && (m->of->dialect || !backend->device);
+    return (!binds || make_bind(m)) && ((binds && !m->of->graph) || make_graph(m));
 }
 
 static bool

@@ -212,6 +212,24 @@ jot_func_ready(Func *f)
 
 /* ---- launch -------------------------------------------------------------------------------- */
 
+/* Seeds of this call. */
+static void
+call_draw(Func *f)
+{
+    const Plan *plan = f->plan;
+    uint32_t i;
+
+    for (i = 0; f->draws && i < plan->scalars.n; i++) {
+        const FuncRandom *r = f->random[i] ? &f->randoms.v[f->random[i] - 1] : NULL;
+        uint64_t stream, seed;
+
+        if (!r)
+            continue;
+        seed = jot_random_seed(f->ctx, r->op, (jot_DType)r->dtype, f->ctx->stream + r->k, &stream);
+        f->bind.scalar[i].u = plan->scalars.v[i].field == BUILD_STREAM ? stream : seed;
+    }
+}
+
 static void
 call_bind(Func *f)
 {
@@ -228,15 +246,7 @@ call_bind(Func *f)
                        : v->kind == VAR_TEMP ? f->bind.block + v->offset
                        : root->to ? root->to->p : root->buf->p;
     }
-    for (i = 0; f->draws && i < plan->scalars.n; i++) {
-        const FuncRandom *r = f->random[i] ? &f->randoms.v[f->random[i] - 1] : NULL;
-        uint64_t stream, seed;
-
-        if (!r)
-            continue;
-        seed = jot_random_seed(f->ctx, r->op, (jot_DType)r->dtype, f->ctx->stream + r->k, &stream);
-        f->bind.scalar[i].u = plan->scalars.v[i].field == BUILD_STREAM ? stream : seed;
-    }
+    call_draw(f);
 }
 
 /* The graph's nodes lend their elements and numbers for the time of the run. */
@@ -272,7 +282,9 @@ call_graph(Func *f)
     if (!ok)
         return jot_fail_memory(ctx, "call");
     call_lend(f);
-    ok = f->plan ? jot_plan_replay_device(ctx, f->plan, &f->graph, out)
+    if (f->bind.scalar)
+        call_draw(f);
+    ok = f->plan ? jot_plan_replay_device(ctx, f->plan, &f->graph, f->bind.scalar, out)
        : jot_interp_run(ctx, &f->graph.list, f->graph.roots.v, f->graph.roots.n, out);
     for (i = 0; i < f->graph.list.n; i++)
         jot_node(ctx, f->graph.list.v[i])->data = f->data[i];

@@ -15,13 +15,14 @@ jot_open_form(const OpenSteps *open, uint32_t step)
     return open && step < open->n ? (TextForm)open->form[step] : TEXT_CLOSED;
 }
 
-/* Whose schedule it has; NULL: its own. */
+/* Whose schedule it has; NULL: its own, as a device's have, whose open axes ask guards in any case
+ * (ccode/device/contract_grid_make.c). */
 static const OpenKernel *
 axes_from(const OpenSteps *open, uint32_t step)
 {
     TextForm form = jot_open_form(open, step);
 
-    return form == TEXT_CLOSED || form == TEXT_LOOPS ? NULL
+    return form == TEXT_CLOSED || form == TEXT_LOOPS || open->device ? NULL
          : form == TEXT_FEW ? &open->few[step] : &open->most[step];
 }
 
@@ -77,7 +78,9 @@ jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k)
     for (a = 0; a < k->axes.n && a < most->naxes; a++) {
         if (open->learn == OPEN_OTHER && most->axis[a] != k->axes.v[a].ext)
             open->axes[step] |= (uint64_t)1 << a;
-        k->axes.v[a].open = axes_from(open, step) && open->axes[step] >> a & 1;
+        k->axes.v[a].open = open->axes[step] >> a & 1
+                         && (axes_from(open, step) || (open->device && open->form[step]));
+        k->axes.v[a].most = k->axes.v[a].open && open->device ? most->axis[a] : 0;
     }
     return true;
 }

@@ -31,6 +31,7 @@ typedef struct { bool there; uint64_t hash; Fusion fusion; } OpenFused;
  * each. */
 typedef struct {
     uint32_t n;              /* steps there is room for */
+    bool device;
     OpenLearn learn;
     uint8_t *form;
     uint64_t *axes;

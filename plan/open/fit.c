@@ -142,6 +142,17 @@ jot_open_constant(const OpenSpace *s, const OpenFit *fit)
     return i >= s->grid;
 }
 
+JOT_FN int64_t
+jot_open_blocks(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent)
+{
+    int64_t n = 1;
+    int i;
+
+    for (i = 0; i < 2 && how->block[i]; i++)
+        n *= (jot_open_value(s, &how->whole[i], extent) + how->block[i] - 1) / how->block[i];
+    return n;
+}
+
 /* ---- literals ------------------------------------------------------------------------------ */
 
 static bool
@@ -156,7 +167,7 @@ jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how, const int64_t *e
     int64_t v = jot_open_value(s, &how->fit, extent);
     jot_Scalar r;
 
-    r.i = v;
+    r.i = how->form == OPEN_BLOCKS ? v * jot_open_blocks(s, how, extent) : v;
     if (literal_is_float(how->dtype)) {
         r.f = how->form == OPEN_RATIO ? how->over / (double)v : (double)v;
         if (how->narrow)

@@ -10,8 +10,9 @@
  * Small extents have kernels that are built otherwise: a loop of one is none, a block that does not
  * fit is not there. Where some steps do, the plan is for extents from there on (o->low).
  *
- *   requires  a backend that compiles C in this process      keeps  assignments, the generator
- * Read before: plan/open/merge.h, plan/open/fit.c, plan/open/text.c, plan/open/sample.c.
+ *   requires  a backend that compiles      keeps  assignments, the generator
+ * Read before: plan/open/merge.h, plan/open/groups.c, plan/open/fit.c, plan/open/text.c,
+ * plan/open/sample.c.
  * After: plan/open/whole.c, plan/open/range.c. */
 #include "plan/open/merge.h"
 
@@ -79,11 +80,13 @@ merge_own(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
             v[i] = good[i] ? jot_merge_launch(m, i, step)->count[phase] : 0;
         jot_merge_number(m, v, good, &p->count[phase]);
     }
+    jot_merge_groups(m, p, step, good);
 }
 
 /* How a number of the text follows; false: it does not change, or does not follow (good). */
 static bool
-merge_word(const OpenMerge *m, const int64_t *v, bool literal, bool *good, OpenLiteral *how)
+merge_word(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool literal, bool *good,
+           OpenLiteral *how)
 {
     const OpenSpace *s = &m->o->space;
     jot_Scalar x[OPEN_SAMPLES];
@@ -92,8 +95,8 @@ merge_word(const OpenMerge *m, const int64_t *v, bool literal, bool *good, OpenL
     memset(how, 0, sizeof *how);
     how->dtype = JOT_I64;
     if (!literal) {
-        jot_merge_number(m, v, good, &how->fit);
-        return !jot_open_constant(s, &how->fit);
+        jot_merge_count(m, p, v, good, how);
+        return how->form == OPEN_BLOCKS || !jot_open_constant(s, &how->fit);
     }
     for (i = 0; i < s->samples; i++) {
         x[i].i = good[i] ? v[i] : v[m->base];
@@ -130,7 +133,7 @@ merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
     jot_open_literals(base, p->literal);
     for (k = 0, p->nargs = 0; k < p->n && jot_merge_level(m, good) < OPEN_LEVELS; k++) {
         p->argument[k] = -1;
-        if (!merge_word(m, v + (size_t)k * samples, p->literal[k], good, &how))
+        if (!merge_word(m, p, v + (size_t)k * samples, p->literal[k], good, &how))
             continue;
         for (a = 0; a < p->nargs && memcmp(&p->how[a], &how, sizeof how); a++)
             ;
@@ -158,12 +161,15 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
     p->literal = jot_arena_array(&m->arena, bool, (size_t)p->n + 1);
     p->how = jot_arena_array(&m->arena, OpenLiteral, (size_t)p->n + 1);
     p->own = jot_arena_array(&m->arena, OpenFit, (size_t)base->nints + 1);
-    if (!p->argument || !p->literal || !p->how || !p->own)
+    p->launch = jot_arena_array(&m->arena, OpenLiteral, (size_t)base->launches + 1);
+    if (!p->argument || !p->literal || !p->how || !p->own || !p->launch)
         return jot_fail_memory(m->o->ctx, "compile_open");
     merge_own(m, p, step, good);
     if (!merge_words(m, p, step, good))
         return false;
     *level = jot_merge_level(m, good);
+    for (i = 0; i < m->o->space.grid; i++)
+        p->near |= !good[i];
     return true;
 }
 
@@ -171,7 +177,7 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
 static bool
 merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
 {
-    uint8_t *form = m->open.form;
+    uint8_t *form = m->open.form, last = m->open.device ? TEXT_CLAMPED : TEXT_LOOPS;
     uint32_t i, n = m->set.f[m->base]->plan->steps.n;
     Text why = {NULL, m->o->why, 0, sizeof m->o->why};
 
@@ -188,8 +194,9 @@ merge_steps(OpenMerge *m, const uint8_t *was, bool *again)
             m->level = level;
         if (level < OPEN_LEVELS)
             continue;
-        *again |= was[i] < TEXT_LOOPS;
-        form[i] += form[i] < TEXT_LOOPS && form[i] == was[i];
+        *again |= was[i] < last;
+        m->near |= was[i] >= last && m->step[i].near;
+        form[i] += form[i] < last && form[i] == was[i];
         why.n = 0;
         jot_text_f(&why, "the kernel \"%s\" is another for some of them",
                    jot_merge_launch(m, m->base, i)->kernel->what);
@@ -205,7 +212,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
     uint8_t level;
     int i;
 
-    *again = false;
+    *again = m->near = false;
     memcpy(was, m->open.form, MERGE_STEPS);
     if (!jot_open_sample(m->o, &m->open, &m->set))
         return false;
@@ -332,6 +339,7 @@ merge_ways(OpenMerge *m, uint8_t *was)
         if (!merge_way(m, was, way / 2, way % 2))
             return false;
         slow = merge_in_turn(m);
+        m->o->whole |= way >= 2 && second < 0 && m->near && (!slow || way == 3);
         if (m->level < OPEN_LEVELS && !slow)
             return merge_lower(m, was);
         if (m->level < OPEN_LEVELS && second < 0)
@@ -353,6 +361,7 @@ merge_all(OpenMerge *m)
     m->open.fused = jot_arena_array(&m->arena, OpenFused, 1);
     m->open.arena = &m->arena;
     m->open.n = MERGE_STEPS;
+    m->open.device = !o->dialect && o->ctx->backend->device;
 
     if (!was || !m->open.form || !m->open.axes || !m->open.most
         || !m->open.few || !m->open.fused)
@@ -361,7 +370,7 @@ merge_all(OpenMerge *m)
         return false;
     if (m->level == OPEN_LEVELS)
         return true;
-    m->f = jot_open_text_of(o, o->space.at[m->base], &m->open);
+    m->f = jot_open_text_of(o, o->space.at[m->base], &m->open, true);
     return m->f && jot_merge_function(m) && (m->level == OPEN_LEVELS || jot_merge_plan(m));
 }
 

@@ -38,14 +38,16 @@ typedef struct {
  * integers, as samples at consecutive points are. */
 typedef struct { int64_t term[OPEN_TERMS]; } OpenFit;
 
-/* How a literal follows: as it is, as a polynomial, as `over` divided by one; `narrow`: as f32. */
-typedef enum { OPEN_POLY, OPEN_RATIO } OpenForm;
+/* How a number follows: as a polynomial, as `over` divided by one, as one times blocks, of
+ * `block` points each, that `whole` points need; `narrow`: as f32. */
+typedef enum { OPEN_POLY, OPEN_RATIO, OPEN_BLOCKS } OpenForm;
 typedef struct {
     uint8_t form;
     bool narrow;
     jot_DType dtype;
     double over;
-    OpenFit fit;
+    int64_t block[2];        /* 0: no more */
+    OpenFit fit, whole[2];
 } OpenLiteral;
 
 /* A number of the function that changes with the extents, and how. */
@@ -88,6 +90,7 @@ JOT_FN void jot_open_space(OpenSpace *s);
 JOT_FN void jot_open_fit(const OpenSpace *s, const int64_t *v, OpenFit *fit);
 JOT_FN int64_t jot_open_value(const OpenSpace *s, const OpenFit *fit, const int64_t *extent);
 JOT_FN bool jot_open_constant(const OpenSpace *s, const OpenFit *fit);
+JOT_FN int64_t jot_open_blocks(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent);
 /* A literal through v[0..samples), where valid says so; false: none of these forms is. */
 JOT_FN bool jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool *valid,
                              jot_DType dtype, OpenLiteral *how);
@@ -100,15 +103,16 @@ JOT_FN jot_Scalar jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how
 JOT_FN bool jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n);
 JOT_FN uint32_t jot_open_count(const PlanKernel *k); /* its numbers */
 JOT_FN void jot_open_literals(const PlanKernel *k, bool *literal); /* per number: is it one? */
-/* The text with argument[i] in place of number i, where that is one (>= 0). */
-JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, Text *out);
+/* The text with argument[i] in place of number i, where that is one (>= 0): of ints, or a device's
+ * parameters. */
+JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, bool device, Text *out);
 
 /* plan/open/sample.c: "batch = 8, length = 5"; the function for some extents;
- * as texts; all of them. NULL, false: failed. */
+ * as texts, one of which runs in the end; all of them. NULL, false: failed. */
 typedef struct { Func *f[OPEN_SAMPLES]; } OpenSet;
 JOT_FN void jot_open_extents(const Open *o, const int64_t *extent, Text *out);
 JOT_FN Func *jot_open_build(Open *o, const int64_t *extent, const FuncFor *of);
-JOT_FN Func *jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open);
+JOT_FN Func *jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs);
 JOT_FN bool jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set);
 JOT_FN void jot_open_drop(OpenSet *set);
 /* Has b, for other extents, the steps and results that a has? Is a step's call the same; are all of

@@ -86,6 +86,26 @@ range_tell(Open *root)
     jot_plan_log(root->ctx, &dump);
 }
 
+/* A plan of the most extents alone is none of a range: its halves may have some. */
+static void
+range_serves(Open *o)
+{
+    Text why = {NULL, o->why, 0, sizeof o->why};
+    bool one = true, some = false;
+    int d;
+
+    for (d = 0; o->shared && d < o->space.n; d++) {
+        one &= o->low[d] == o->space.most[d];
+        some |= o->space.least[d] < o->space.most[d];
+    }
+    if (!o->shared || !one || !some)
+        return;
+    jot_func_end(o->shared);
+    o->shared = NULL;
+    jot_vec_free(&o->ctx->mem, o->numbers);
+    jot_text_f(&why, "the plan of the largest serves no other");
+}
+
 JOT_FN bool
 jot_open_try(Open *o, Open *root)
 {
@@ -94,11 +114,13 @@ jot_open_try(Open *o, Open *root)
 
     if (o->tried)
         return true;
-    o->whole = !o->dialect && (!backend->compile || backend->device);
+    o->whole = !o->dialect && !backend->compile;
     if (o->whole)
-        jot_text_f(&why, backend->device ? "a device's launches are of one size"
-                                         : "the interpreter has no kernels");
-    else if (!jot_open_merge(o) || (o->shared && !range_costs(o)))
+        jot_text_f(&why, "the interpreter has no kernels");
+    else if (!jot_open_merge(o))
+        return false;
+    range_serves(o);
+    if (o->shared && !range_costs(o))
         return false;
     o->tried = true;
     range_tell(root);

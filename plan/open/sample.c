@@ -61,13 +61,14 @@ jot_open_drop(OpenSet *set)
 
 /* One that is only printed. */
 JOT_FN Func *
-jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open)
+jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs)
 {
     FuncFor of = {0};
 
     of.op = o->op;
     of.dialect = o->dialect ? o->dialect : o->ctx->backend->dialect;
     of.open = open;
+    of.graph = runs && !o->dialect && o->ctx->backend->device;
     return jot_open_build(o, extent, &of);
 }
 
@@ -82,7 +83,7 @@ jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set)
         i = (base + k) % o->space.samples;
         one.learn = open->learn == OPEN_KNOWN ? OPEN_KNOWN : !k ? OPEN_FOR_MOST
                   : i == o->space.few ? OPEN_FOR_FEW : o->space.level[i] ? OPEN_KNOWN : OPEN_OTHER;
-        if (!(set->f[i] = jot_open_text_of(o, o->space.at[i], &one)))
+        if (!(set->f[i] = jot_open_text_of(o, o->space.at[i], &one, false)))
             return false;
         set->f[i]->plan->open = NULL;
     }
@@ -224,9 +225,9 @@ jot_open_like(Open *o, const Func *a, const Func *b)
 JOT_FN bool
 jot_open_same(Open *o, const Func *a, const Func *b)
 {
-    bool leaves = same_leaves(a, b);
+    bool plan = same_plan(a->plan, b->plan), leaves = !plan || same_leaves(a, b);
 
     o->whole |= !leaves;
-    return same_not(o, !same_plan(a->plan, b->plan) ? "other temporaries"
+    return same_not(o, !plan ? "other temporaries"
                        : !leaves ? "other parameters, or arrays of their own" : NULL);
 }

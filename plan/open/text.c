@@ -15,12 +15,13 @@
  * Read before: plan/open/open.h, ccode/emit.h. After: plan/open/merge.c. */
 #include "plan/open/open.h"
 
-typedef struct { const char *s, *end, *before; } OpenText;
+typedef struct { const char *s, *end, *before; int depth; bool memory, added; } OpenText;
 typedef struct {
     const char *s;
     size_t n;
     bool number, literal;    /* an integer; of a float, whose value are the bits of as a double */
-    bool extent;             /* of an array, maybe */
+    bool fixed;              /* an array's extent, maybe, or no part of a body: of its launches */
+    bool place;              /* where a buffer begins in memory for several: as it is for most */
     int64_t value;
 } OpenWord;
 
@@ -122,6 +123,19 @@ word_literal(const OpenWord *w, int64_t *value)
     return true;
 }
 
+/* A device's memory for several buffers, or where it begins. */
+static bool
+word_memory(const OpenWord *w)
+{
+    static const char *const names[] = {"scratch", "shared", "scratch_from", "shared_from"};
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof *names; i++)
+        if (w->n == jot_str_len(names[i]) && !memcmp(w->s, names[i], w->n))
+            return true;
+    return false;
+}
+
 static bool
 word_next(OpenText *t, OpenWord *w)
 {
@@ -138,11 +152,21 @@ word_next(OpenText *t, OpenWord *w)
                                                 && (s[-1] == 'e' || s[-1] == 'p'))))))
         s++;
     s += s == w->s;
+    if (*w->s == '"') { /* an instruction of a device */
+        while (s < t->end && *s != '"')
+            s++;
+        s += s < t->end;
+    }
+    t->depth += (*w->s == '{') - (*w->s == '}');
     w->n = (size_t)(s - w->s);
     t->s = s;
     w->literal = number && word_literal(w, &w->value);
     w->number = w->literal || (number && word_value(w, &w->value));
-    w->extent = w->number && t->before && *t->before == '[' && s < t->end && *s == ']';
+    w->fixed = w->number && (!t->depth || (t->before && *t->before == '[' && s < t->end
+                                           && *s == ']'));
+    w->place = w->number && t->added;
+    t->added = t->memory && *w->s == '+';
+    t->memory = word_memory(w);
     t->before = w->s;
     return true;
 }
@@ -155,6 +179,8 @@ word_of(const PlanKernel *k)
     t.s = k->text;
     t.end = k->text + k->nbytes;
     t.before = NULL;
+    t.depth = 0;
+    t.memory = t.added = false;
     return t;
 }
 
@@ -201,26 +227,29 @@ jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
             return false;
         if (!p.number)
             continue;
-        if (i == n || (p.extent && p.value != q.value))
+        if (i == n || (p.fixed && p.value != q.value))
             return false;
-        v[i++] = q.value;
+        v[i++] = p.place ? p.value : q.value;
     }
 }
 
-/* Where the body begins, behind its brace. */
+/* Where the body begins, behind its brace; of a device's kernel where the last of its parameters
+ * are, before which it gets more. */
 static const char *
-word_body(const PlanKernel *k)
+word_body(const PlanKernel *k, bool device)
 {
-    const char *s = k->text, *end = s + k->nbytes;
+    static const char parameters[] = "int phase, jot_i64 lo", body[] = "\n{\n";
+    const char *s = k->text, *end = s + k->nbytes, *what = device ? parameters : body;
+    ptrdiff_t n = device ? (ptrdiff_t)sizeof parameters - 1 : (ptrdiff_t)sizeof body - 1;
 
-    while (end - s > 3 && memcmp(s, "\n{\n", 3))
+    while (end - s > n && memcmp(s, what, (size_t)n))
         s++;
-    return s + 3;
+    return device ? s : s + n;
 }
 
 /* Each argument once, where it is met first. */
 static void
-word_declare(const PlanKernel *k, const int *argument, Text *out)
+word_declare(const PlanKernel *k, const int *argument, bool device, Text *out)
 {
     OpenText t = word_of(k);
     OpenWord w;
@@ -231,7 +260,9 @@ word_declare(const PlanKernel *k, const int *argument, Text *out)
 
         for (j = 0; w.number && j < i && argument[j] != to; j++)
             ;
-        if (to >= 0 && j == i && w.literal)
+        if (to >= 0 && j == i && device)
+            jot_text_f(out, "%s open_%d, ", w.literal ? "float" : "jot_i64", to);
+        else if (to >= 0 && j == i && w.literal)
             jot_text_f(out, "    const float open_%d = "
                        "(float)((const jot_Scalar *)(const void *)ints)[%d].f;\n", to, to);
         else if (to >= 0 && j == i)
@@ -241,15 +272,15 @@ word_declare(const PlanKernel *k, const int *argument, Text *out)
 }
 
 JOT_FN void
-jot_open_text(const PlanKernel *k, const int *argument, Text *out)
+jot_open_text(const PlanKernel *k, const int *argument, bool device, Text *out)
 {
     OpenText t = word_of(k);
-    const char *from = k->text, *body = word_body(k);
+    const char *from = k->text, *body = word_body(k, device);
     uint32_t i = 0;
     OpenWord w;
 
     jot_text_put(out, from, (size_t)(body - from));
-    word_declare(k, argument, out);
+    word_declare(k, argument, device, out);
     from = body;
     while (word_next(&t, &w)) {
         int to = w.number ? argument[i] : -1;

@@ -12,7 +12,7 @@ merge_follow(OpenMerge *m, void *at, uint8_t kind, const OpenLiteral *how)
 {
     OpenNumber number = {at, kind, *how};
 
-    return jot_open_constant(&m->o->space, &how->fit)
+    return (how->form != OPEN_BLOCKS && jot_open_constant(&m->o->space, &how->fit))
         || jot_vec_add(m->o->ctx, m->o->numbers, number, "compile_open");
 }
 
@@ -90,7 +90,8 @@ merge_sizes(OpenMerge *m, bool *good)
             nbytes[i] = m->valid[i] ? &m->set.f[i]->plan->vars.v[k].nbytes : NULL;
             good[i] = good[i] && *nbytes[i] <= f->plan->vars.v[k].nbytes;
         }
-        if (!merge_size(m, &f->plan->vars.v[k].nbytes, nbytes, good))
+        if (f->plan->vars.v[k].kind != VAR_TEMP
+            && !merge_size(m, &f->plan->vars.v[k].nbytes, nbytes, good))
             return false;
     }
     return true;
@@ -163,7 +164,7 @@ merge_ints(OpenMerge *m, Plan *plan, const OpenStep *p, uint32_t step, PlanLaunc
         if (!jot_vec_add(m->o->ctx, plan->ints, v, "compile_open"))
             return false;
     }
-    return true;
+    return jot_merge_launches(m, plan, p, step, launch);
 }
 
 static bool
@@ -181,7 +182,7 @@ merge_kernel(OpenMerge *m, Make *make, OpenStep *p, uint32_t step, PlanLaunch *l
     info.vectors = from->kernel->kind == KIND_VECTOR;
     for (k = 0; k < p->n; k++)
         p->argument[k] += p->argument[k] >= 0 ? (int)from->nints : 0;
-    jot_open_text(from->kernel, p->argument, &text);
+    jot_open_text(from->kernel, p->argument, m->open.device, &text);
     if (!m->o->ctx->mem.failed)
         jot_plan_step_launch(make, launch, &text, from->kernel->what, false, TIER_BEST, &info);
     jot_text_free(&text);
@@ -237,6 +238,10 @@ merge_numbers(OpenMerge *m, Plan *plan)
         for (phase = 0; phase < l->phases; phase++)
             if (!merge_fitted(m, &l->count[phase], OPEN_I64, &p->count[phase]))
                 return false;
+        for (k = 0; k < l->launches; k++)
+            if (!merge_follow(m, &plan->launches.v[l->first + k].steps, OPEN_LITERAL,
+                              &p->launch[k]))
+                return false;
     }
     return true;
 }
@@ -255,7 +260,7 @@ merge_compile(OpenMerge *m, Plan *plan)
     ok = ok && (jot_plan_compile_now(ctx, list.v, list.n)
                 || jot_fail_memory(ctx, "compile_open"));
     for (i = 0; ok && i < list.n; i++)
-        if (!list.v[i]->fn) {
+        if (!jot_merge_there(plan, &plan->steps.v[i].best)) {
             why.n = 0;
             jot_text_f(&why, "the compiler refused the kernel \"%s\"", list.v[i]->what);
             m->level = OPEN_LEVELS;
@@ -272,7 +277,7 @@ jot_merge_plan(OpenMerge *m)
 
     plan->dialect = m->o->dialect;
     plan->open = NULL;
-    plan->ints.n = 0;
+    plan->ints.n = plan->launches.n = 0;
     return merge_kernels(m, plan) && merge_numbers(m, plan) && jot_plan_memory(ctx, plan)
         && (plan->dialect || (jot_plan_parallel(ctx, plan) && merge_compile(m, plan)));
 }
