@@ -216,6 +216,27 @@ onnx_plan_free(OnnxPlan *p)
 }
 
 void
+onnx_opened_free(OnnxOpened *o)
+{
+    for (int k = 0; o->result && k < o->m->n_out; k++)
+        free((void *)(uintptr_t)o->result[k].data);
+    jot_func_free(o->f);
+    onnx_drop(&o->arena);
+    free(o);
+}
+
+void
+onnx_open_drop(jot_Onnx *m)
+{
+    while (m->opened) {
+        OnnxOpened *next = m->opened->next;
+        onnx_opened_free(m->opened);
+        m->opened = next;
+    }
+    m->n_opened = 0;
+}
+
+void
 jot_onnx_free(jot_Onnx *m)
 {
     if (!m)

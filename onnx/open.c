@@ -95,27 +95,6 @@ jot_onnx_open_why(const jot_Onnx *m)
 
 /* ---- functions ------------------------------------------------------------------------------ */
 
-static void
-opened_free(OnnxOpened *o)
-{
-    for (int k = 0; o->result && k < o->m->n_out; k++)
-        free((void *)(uintptr_t)o->result[k].data);
-    jot_func_free(o->f);
-    onnx_drop(&o->arena);
-    free(o);
-}
-
-void
-onnx_open_drop(jot_Onnx *m)
-{
-    while (m->opened) {
-        OnnxOpened *next = m->opened->next;
-        opened_free(m->opened);
-        m->opened = next;
-    }
-    m->n_opened = 0;
-}
-
 /* A jot_BuildFn. */
 static bool
 opened_build(jot_Ctx *ctx, const int64_t *extent, jot_Var *in, jot_Var *out, void *user)
@@ -152,7 +131,7 @@ opened_new(jot_Onnx *m, const jot_Tensor *in)
     o->result = onnx_take(&o->arena, outs, sizeof *o->result);
     if (!o->dtype || !o->rank || !o->shape || !o->in || !o->out || !o->room || !o->out_shape
         || !o->result) {
-        opened_free(o);
+        onnx_opened_free(o);
         return NULL;
     }
     for (int k = 0; k < m->n_in; k++) {
@@ -185,7 +164,7 @@ opened_make(jot_Onnx *m, const jot_Tensor *in)
         snprintf(m->open_why, sizeof m->open_why, "%s", jot_message(m->ctx));
         jot_clear(m->ctx);
     }
-    opened_free(o);
+    onnx_opened_free(o);
     return NULL;
 }
 

@@ -193,6 +193,8 @@ typedef struct OnnxOp {
 /* ---- hold.c ---- */
 JOT_FN void *onnx_take(OnnxArena *arena, size_t n, size_t nbytes); /* zeros; NULL: none */
 JOT_FN void onnx_drop(OnnxArena *arena);
+JOT_FN void onnx_opened_free(OnnxOpened *o); /* a function with open extents */
+JOT_FN void onnx_open_drop(jot_Onnx *m);     /* ... all of them */
 JOT_FN char *onnx_copy(OnnxArena *arena, const char *s);
 JOT_FN bool onnx_map_put(OnnxMap *map, const char *name, void *value); /* replaces */
 JOT_FN void *onnx_map_get(const OnnxMap *map, const char *name);
@@ -246,7 +248,6 @@ JOT_FN size_t onnx_nbytes(const jot_Tensor *t);
 /* The run, if extents have bounds: *done. False: failed. */
 JOT_FN bool onnx_open_run(jot_Onnx *m, const jot_Tensor *in, jot_Tensor *out, int n_out,
                           bool *done);
-JOT_FN void onnx_open_drop(jot_Onnx *m);
 
 /* ---- control.c ---- */
 JOT_FN bool onnx_call(OnnxCall *c); /* a function of the model's */

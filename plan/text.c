@@ -239,7 +239,7 @@ jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_
 
 /* A kernel that is no group's; for many extents in the first form that it can have. */
 static bool
-text_own(KernelStep *s, PlanTier tier, Text *out, EmitInfo *info, Text *why)
+text_one_kernel(KernelStep *s, PlanTier tier, Text *out, EmitInfo *info, Text *why)
 {
     Make *m = s->m;
     Kernel k;
@@ -271,7 +271,7 @@ kernel_tier(KernelStep *s, PlanTier tier)
     int i;
 
     if (s->own)
-        ok = text_own(s, tier, &text, &info, &why) || text_refused(m, &why, s->what);
+        ok = text_one_kernel(s, tier, &text, &info, &why) || text_refused(m, &why, s->what);
     else
         ok = text_group(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
     if (ok)

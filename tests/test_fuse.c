@@ -148,7 +148,7 @@ test_big(BigKind kind, uint32_t size, FusePolicy policy, bool show)
     NodeId *v = calloc(size, sizeof *v);
     uint8_t *asked;
     NodeList list = {0, 0, NULL};
-    FuseAsk ask = {NULL, 0, NULL, policy, false, 0};
+    FuseAsk ask = {.policy = policy};
     Fusion f;
     uint32_t n, k;
 
