@@ -324,6 +324,19 @@ merge_way(OpenMerge *m, uint8_t *was, bool rows, bool apart)
     return merge_rounds(m, was, OPEN_OTHER);
 }
 
+/* Extents of more than the schedules for few have: those of the halves are no simpler. */
+static bool
+merge_many(const OpenMerge *m)
+{
+    const OpenSpace *s = &m->o->space;
+    bool many = false;
+    int d;
+
+    for (d = 0; d < s->n; d++)
+        many |= s->most[d] > OPEN_FEW_ROWS;
+    return many;
+}
+
 /* Layouts are chosen by size; where plans have others, all are row-major, which is slower. The
  * first way by which all are one; of those that leave contractions in turn to scalars, if no other
  * does. */
@@ -339,7 +352,7 @@ merge_ways(OpenMerge *m, uint8_t *was)
         if (!merge_way(m, was, way / 2, way % 2))
             return false;
         slow = merge_in_turn(m);
-        m->o->whole |= way >= 2 && second < 0 && m->near && (!slow || way == 3);
+        m->o->whole |= way >= 2 && second < 0 && m->near && (!slow || way == 3) && merge_many(m);
         if (m->level < OPEN_LEVELS && !slow)
             return merge_lower(m, was);
         if (m->level < OPEN_LEVELS && second < 0)

@@ -19,6 +19,7 @@ enum {
     OPEN_KEPT = 64,          /* sizes that are remembered */
     OPEN_RANGES = 8,         /* ranges that are tried, beside the whole */
     OPEN_FEW = 4,            /* sizes that are no range */
+    OPEN_FEW_ROWS = 32,      /* extents up to which schedules are of another kind */
     OPEN_OFTEN = 3           /* calls of a size after which it gets kernels of its own */
 };
 
