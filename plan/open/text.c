@@ -227,7 +227,7 @@ jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n)
             return false;
         if (!p.number)
             continue;
-        if (i == n || (p.fixed && p.value != q.value))
+        if (i == n || (p.fixed && p.value != q.value) || (p.place && q.value > p.value))
             return false;
         v[i++] = p.place ? p.value : q.value;
     }
