@@ -495,9 +495,10 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * From some sizes of it kernels are made that are given their extents: a call with others makes no
  * plan and compiles nothing, and works in memory that is as large as the most extents ask. For one
  * that came a few times kernels of its own are compiled beside, and taken when they are there (not
- * with config.deterministic). Where that cannot be (jot_open_why says why; JOT_DUMP=p, too), or
- * extents are smaller than it holds for, each size has a plan of its own, made when it first comes,
- * of the last 64 that came; so it is with the interpreter.
+ * with config.deterministic). Sizes for which other kernels are chosen are ranges with a plan each,
+ * made when a call first falls into one. Where that cannot be (jot_open_why says why; JOT_DUMP=p,
+ * too) each size has a plan of its own, made when it first comes, of the last 64 that came; so it
+ * is with the interpreter.
  *
  * JOT_ERANGE: extents outside of their bounds, by name; no extents, or more than
  * JOT_OPEN_EXTENTS. */

@@ -11,6 +11,7 @@
 #include "tests/hooks.h"
 #include "tests/guarded.h"
 #include "tests/test.h"
+#include "tests/open_nets.h"
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -20,39 +21,6 @@ static const char *const kinds[KINDS] = {"dense", "conv", "attention", "means", 
 enum { WIDTH = 12, ROOM = 1 << 15 };
 
 typedef struct { Kind kind; jot_Var p[2]; const float *data; } Net;
-
-static void
-quiet(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud, (void)text, (void)nbytes;
-}
-
-static jot_Ctx *
-context(const char *backend, Heap *heap)
-{
-    jot_Config config = {.backend = backend, .cache_dir = "", .deterministic = 1,
-                         .give_back = heap != NULL, .hooks = {.log = quiet}};
-
-    if (heap) {
-        config.hooks.realloc = heap_realloc;
-        config.hooks.ud = heap;
-    }
-    return jot_open(&config);
-}
-
-static jot_Var
-weight(jot_Ctx *c, int salt, jot_Ints shape)
-{
-    static float v[4096];
-    int64_t n = 1;
-    int i;
-
-    for (i = 0; i < shape.n; i++)
-        n *= shape.v[i];
-    for (i = 0; i < n; i++)
-        v[i] = (float)((i * 37 + salt * 11) % 101) / 202 - .25f;
-    return jot_param(c, JOT_F32, shape, v);
-}
 
 static void
 net_open(jot_Ctx *c, Net *net, Kind kind)
@@ -266,7 +234,7 @@ refuses(jot_Ctx *c, bool ok, jot_Status status, const char *text)
 static void
 refused(void)
 {
-    jot_Ctx *c = context("interp", NULL);
+    jot_Ctx *c = open_on("interp", NULL, true);
     jot_Extent rows[] = {{"batch", 1, 37, 0}};
     jot_Builder b = {1, rows, 1, 1, build, NULL};
     Net net;
@@ -296,7 +264,7 @@ no_memory(void)
 
     for (n = 1; !done; n += 7) {
         Heap heap = {0};
-        jot_Ctx *c = context("interp", &heap);
+        jot_Ctx *c = open_on("interp", &heap, true);
         jot_Builder b = {1, few, 1, 1, build, NULL};
         bool ok;
         Net net;

@@ -11,6 +11,7 @@
 #include "nn.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
+#include "tests/open_nets.h"
 
 enum { MOST = 4096, WIDTH = 24 };
 typedef enum {
@@ -26,40 +27,6 @@ typedef struct {
     const float *data; /* of the input; NULL: a place for one */
     int64_t fails; /* at this extent the builder gives up */
 } Net;
-
-static void
-quiet(void *ud, const char *text, size_t nbytes)
-{
-    (void)ud, (void)text, (void)nbytes;
-}
-
-static jot_Ctx *
-open_on(const char *backend, Heap *heap, bool deterministic)
-{
-    jot_Config config = {.backend = backend, .cache_dir = "", .seed = 3, .give_back = heap != NULL,
-                         .deterministic = deterministic};
-
-    config.hooks.log = quiet;
-    if (heap) {
-        config.hooks.realloc = heap_realloc;
-        config.hooks.ud = heap;
-    }
-    return jot_open(&config);
-}
-
-static jot_Var
-weight(jot_Ctx *c, int number, jot_Ints shape)
-{
-    float v[MOST];
-    int64_t n = 1;
-    int i;
-
-    for (i = 0; i < shape.n; i++)
-        n *= shape.v[i];
-    for (i = 0; i < n; i++)
-        v[i] = (float)((i * 37 + number * 11) % 101) / 202 - .25f;
-    return jot_param(c, JOT_F32, shape, v);
-}
 
 static void
 net_open(jot_Ctx *c, Net *net, Kind kind)

@@ -6,6 +6,9 @@
  *     sum over k         ->  sum over chunks of sums over one, where there are chunks
  *     stages             ->  tiles of b and a, sums in registers, stores; chunks a launch later
  *
+ * Blocks of an axis that is to serve other extents ask whether they are inside in any case: there
+ * may be more (KAxis.block).
+ *
  *   requires  Tiles with sizes (contract_grid.c)
  *   keeps     what is computed          breaks  axes and numbers of values
  *

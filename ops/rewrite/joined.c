@@ -96,7 +96,6 @@ joined_all(jot_Ctx *ctx, const NodeList *list, Joined *j)
     uint32_t i;
 
     j->looked = true;
-
     for (i = 0; i < list->n && !ctx->mem.failed; i++) {
         const Node *n = jot_node(ctx, list->v[i]);
 

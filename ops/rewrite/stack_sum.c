@@ -230,8 +230,7 @@ sum_lies(Sums *s, int n, Piece *x, Piece *other, int rank, const int64_t *row)
 {
     Piece mine[STACK_MOST], theirs[STACK_MOST];
     int order[STACK_MOST], k;
-    NodeId all = jot_joined_of(s->ctx, s->list, &s->joined, n, x, rank, row,
-                               order);
+    NodeId all = jot_joined_of(s->ctx, s->list, &s->joined, n, x, rank, row, order);
 
     for (k = 0; all && k < n; k++) {
         mine[k] = x[order[k]];

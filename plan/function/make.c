@@ -472,7 +472,8 @@ make_memory(FuncMake *m)
     return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
 }
 
-/* In this process a plan runs by itself; a device's asks the graph, as the interpreter does. */
+/* In this process a plan runs by itself; a device's asks the graph, as the interpreter does, but
+ * for numbers that follow open extents. */
 static bool
 make_runnable(FuncMake *m)
 {

@@ -31,7 +31,7 @@ typedef struct { bool there; uint64_t hash; Fusion fusion; } OpenFused;
  * each. */
 typedef struct {
     uint32_t n;              /* steps there is room for */
-    bool device;
+    bool device;             /* its kernels run there: schedules of their own, guards in any case */
     OpenLearn learn;
     uint8_t *form;
     uint64_t *axes;

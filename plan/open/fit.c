@@ -6,7 +6,8 @@
  * Extents, strides and counts are sums and products of the extents, so polynomials; each extent
  * occurs at most squared (a row of scores for each of n rows). Three samples side by side along
  * each extent determine them; the others must lie on them, or the number is none that is followed.
- * A literal may be a constant divided by one: the weight of a mean.
+ * A literal may be a constant divided by one: the weight of a mean. A device's number
+ * may be a polynomial times blocks (plan/open/groups.c).
  *
  * Read before: plan/open/open.h. After: plan/open/merge.c. */
 #include "plan/open/open.h"

@@ -167,6 +167,7 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
     merge_own(m, p, step, good);
     if (!merge_words(m, p, step, good))
         return false;
+    good[m->base] = good[m->base] && (!m->open.device || p->nargs <= OPEN_ARGUMENTS);
     *level = jot_merge_level(m, good);
     for (i = 0; i < m->o->space.grid; i++)
         p->near |= !good[i];
@@ -375,7 +376,6 @@ merge_all(OpenMerge *m)
     m->open.arena = &m->arena;
     m->open.n = MERGE_STEPS;
     m->open.device = !o->dialect && o->ctx->backend->device;
-
     if (!was || !m->open.form || !m->open.axes || !m->open.most
         || !m->open.few || !m->open.fused)
         return jot_fail_memory(o->ctx, "compile_open");

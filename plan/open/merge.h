@@ -8,7 +8,8 @@
 #include "plan/open/open.h"
 
 enum { MERGE_STEPS = 1024,    /* of a plan, at most */
-       OPEN_BLOCKED = 6 };    /* axes in blocks of a kernel's launches */
+       OPEN_BLOCKED = 6,      /* axes in blocks of a kernel's launches */
+       OPEN_ARGUMENTS = 48 }; /* numbers of a device's text: of the KiB that its parameters have */
 
 /* One step: how its numbers follow. */
 typedef struct {

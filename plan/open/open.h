@@ -112,6 +112,7 @@ JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, bool device,
  * as texts, one of which runs in the end; all of them. NULL, false: failed. */
 typedef struct { Func *f[OPEN_SAMPLES]; } OpenSet;
 JOT_FN void jot_open_extents(const Open *o, const int64_t *extent, Text *out);
+JOT_FN void jot_open_between(const Open *o, const int64_t *least, const int64_t *most, Text *t);
 JOT_FN Func *jot_open_build(Open *o, const int64_t *extent, const FuncFor *of);
 JOT_FN Func *jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs);
 JOT_FN bool jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set);

@@ -33,16 +33,6 @@ range_costs(Open *o)
     return true;
 }
 
-static void
-range_between(const Open *o, const int64_t *least, const int64_t *most, Text *t)
-{
-    int d;
-
-    for (d = 0; d < o->space.n; d++)
-        jot_text_f(t, "%s%s = %lld to %lld", d ? ", " : "", o->name[d], (long long)least[d],
-                   (long long)most[d]);
-}
-
 /* What jot_open_why says of a range, below it first said of the whole. */
 static void
 range_told(const Open *o, const Open *root, Text *t)
@@ -53,7 +43,7 @@ range_told(const Open *o, const Open *root, Text *t)
         return;
     if (o != root) {
         jot_text_f(t, "; ");
-        range_between(o, o->space.least, o->space.most, t);
+        jot_open_between(o, o->space.least, o->space.most, t);
         jot_text_f(t, o->shared ? ": one plan" : ": ");
     }
     if (!o->shared)

@@ -16,6 +16,16 @@ jot_open_extents(const Open *o, const int64_t *extent, Text *out)
         jot_text_f(out, "%s%s = %lld", d ? ", " : "", o->name[d], (long long)extent[d]);
 }
 
+JOT_FN void
+jot_open_between(const Open *o, const int64_t *least, const int64_t *most, Text *t)
+{
+    int d;
+
+    for (d = 0; d < o->space.n; d++)
+        jot_text_f(t, "%s%s = %lld to %lld", d ? ", " : "", o->name[d], (long long)least[d],
+                   (long long)most[d]);
+}
+
 /* ---- a function for some extents ------------------------------------------------------------ */
 
 JOT_FN Func *

@@ -9,7 +9,8 @@
  *
  * Only what differs is an argument: the rest stays for the compiler to see. A number is a decimal
  * integer that stands by itself, with its sign, not a part of a name, or a literal of a float: the
- * weight of a mean.
+ * weight of a mean. On a device they are parameters; where buffers begin in memory that several
+ * share stays as it is for most.
  *
  *   requires  definitions as ccode/emit/ prints them      keeps  everything
  * Read before: plan/open/open.h, ccode/emit.h. After: plan/open/merge.c. */

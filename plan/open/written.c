@@ -61,9 +61,7 @@ pieces_sizes(OpenFile *x, const OpenSpace *s, const char *why)
     int d;
 
     memcpy(at, s->least, sizeof at);
-    for (d = 0; d < s->n; d++)
-        jot_text_f(&t, "%s%s = %lld to %lld", d ? ", " : "", x->root->name[d],
-                   (long long)s->least[d], (long long)s->most[d]);
+    jot_open_between(x->root, s->least, s->most, &t);
     for (d = 0; d < s->n;) {
         if (++x->sizes > EXPORT_SIZES)
             return jot_fail(x->root->ctx, JOT_EUSE, "export: each size of %s has a plan of its "
