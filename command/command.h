@@ -1,7 +1,8 @@
 /* command/command.h - jot, the command: what its parts share.
  *
  *     main.c      the table of commands, options, messages, exit codes
- *     model.c     models by their files, one row for each kind; batches; onnx.c: ONNX's
+ *     model.c     models by their files, one row for each kind; batches; onnx.c: ONNX's; open.c:
+ *                 functions of any size within bounds
  *     values.c    inputs out of files (tensors, images, sound), outputs into files, comparison
  *     info.c      info, cache          run.c     run, check          bench.c   bench
  *     files.c     export, convert      draw.c    draw                picture.c its pictures
@@ -83,6 +84,10 @@ typedef struct {
     char open[300];
     const Place *place;              /* inputs, then outputs, of kinds that leave extents open */
     int nin, nout;
+    jot_Extent bound[JOT_OPEN_EXTENTS]; /* --open's, by the places' names; of the inputs above, */
+    int64_t extent[JOT_OPEN_EXTENTS];   /* what these extents are */
+    int nbounds;
+    jot_BuildFn *build;              /* of it for other extents, with the Model as `user` */
 } Model;
 struct ModelKind {
     const char *name;                /* for messages */
@@ -109,12 +114,21 @@ int model_look(Model *m, const Args *a, jot_Ctx *c, const char *path, int64_t ba
 bool model_batch(Model *m, const Args *a, int64_t batch, int *code);
 void model_close(Model *m);
 int model_find(jot_Strs names, const char *name, size_t n); /* -1: none */
+/* The function: with bounds, of all extents within them. */
+jot_Func model_compile(Model *m);
 /* A context with this many threads (0: as the environment says); NULL after a message. */
 jot_Ctx *open_context(const Args *a, int threads);
+
+/* ---- bounds of open extents (open.c) ---- */
+int open_read(Model *m, const Args *a);              /* m->bound: an exit code, after a message */
+int open_bound(const Model *m, int k, int d);        /* of extent d of input k; -1: it has none */
+int open_extents(Model *m, const Args *a);           /* m->extent, of its inputs; an exit code */
+jot_Builder open_builder(Model *m);                  /* as long as m lives */
 
 /* ---- values (values.c) ---- */
 /* Elements of each input and output of a model. */
 typedef struct { jot_In in[PLACES]; jot_Out out[PLACES]; int nin, nout; void *memory; } Values;
+bool model_call(const Model *m, jot_Func f, const Values *v); /* of model_compile; open.c */
 /* From --input NAME=FILE; drawn: numbers of a formula where no file is named. */
 int values_open(Values *v, const Args *a, Model *m, bool drawn);
 void values_close(Values *v);

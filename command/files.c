@@ -76,7 +76,8 @@ export_told(const Args *a, Model *m, const char *out, double arena, double bytes
     printf("\n");
     if (args_has(a, "arena"))
         printf("memory: arena %.0f bytes, tables of parameters %.0f (constant, unless it trains), "
-               "inputs and outputs %.0f\n", arena, tables, places);
+               "inputs and outputs %.0f%s\n", arena, tables, places,
+               m->nbounds ? ", at the sizes of now" : "");
     return DONE_WELL;
 }
 
@@ -91,7 +92,9 @@ export_c(const Args *a, jot_Ctx *c, Model *m, const char *out)
         return complain(a, FAILED, "out of memory");
     name_of(out, name, sizeof name);
     const char *as = args_text(a, "name", name);
-    if (!jot_export(c, as, m->inputs, m->outputs, out))
+    jot_Builder how = open_builder(m);
+    if (!(m->nbounds ? jot_export_open(c, as, &how, out)
+                     : jot_export(c, as, m->inputs, m->outputs, out)))
         code = strstr(jot_message(c), "export: name") ? complain_writing(a, c) : complain_of(a, c);
     FILE *f = code ? NULL : fopen(out, "r");
     while (f && fgets(line, sizeof line, f) && p->n + sizeof line < sizeof p->head)
@@ -121,8 +124,9 @@ command_export(const Args *a)
     if (args_has(a, "batch") && !args_numbers(a, "batch", "1", 1, &batch, 1))
         return WRONG_USE;
     onnx = ends_with(out, ".onnx");
-    if (onnx ? args_has(a, "name") || args_has(a, "arena") : args_has(a, "external"))
-        return complain(a, WRONG_USE, onnx ? "--name, --arena: of a C file alone"
+    if (onnx ? args_has(a, "name") || args_has(a, "arena") || args_has(a, "open")
+             : args_has(a, "external"))
+        return complain(a, WRONG_USE, onnx ? "--name, --arena, --open: of a C file alone"
                         : "--external: of a model in ONNX's format alone: -o FILE.onnx");
     c = open_context(a, 0);
     code = c ? model_open(&m, a, c, a->file[0], batch) : FAILED;

@@ -10,31 +10,35 @@
 #include <time.h>
 
 typedef struct {
-    const char *name, *files, *options, *about; /* options: "name=VALUE name", "+": many times */
+    const char *name, *files, *options, *about; /* options: "name=VALUE name", "+": many times;
+                                                   about: lines of at most 90 bytes */
     int least, most;                            /* files */
     int (*run)(const Args *a);
 } Command;
 
 #define MODEL_OPTIONS " batch=N trust-code json threads=N backend=NAME shape=NAME=SHAPE+"
+#define OPEN_OPTION " open=NAME=LEAST..MOST/STEP+"
 #define INPUT_OPTIONS " input=NAME=FILE+ mean=A,B,C std=A,B,C scale=S"
 
 static const Command commands[] = {
     {"info", "FILE", MODEL_OPTIONS " tensors no-run",
      "what is in a model or a file of tensors: operators, parameters, shapes, bytes,\n"
      "        multiply-adds, memory", 1, 1, command_info},
-    {"run", "MODEL", MODEL_OPTIONS INPUT_OPTIONS " output=NAME=FILE+",
+    {"run", "MODEL", MODEL_OPTIONS OPEN_OPTION INPUT_OPTIONS " output=NAME=FILE+",
      "run it once: inputs from files, outputs to files, or told in a few numbers", 1, 1,
      command_run},
-    {"check", "MODEL", MODEL_OPTIONS INPUT_OPTIONS " against=NAME=FILE+ tolerance=R",
+    {"check", "MODEL", MODEL_OPTIONS OPEN_OPTION INPUT_OPTIONS
+     " against=NAME=FILE+ tolerance=R",
      "run it and compare outputs with files; exit code 1 where they differ by more than\n"
      "        R (0.0001) of an element plus R / 100 of its output's largest", 1, 1, command_check},
     {"bench", "MODEL", " batch=N,N threads=N,N seconds=S worst=N roofline=FILE.svg trust-code json"
      " backend=NAME shape=NAME=SHAPE+" INPUT_OPTIONS,
      "how long a run takes, by batch and threads; against the roofline; the worst kernels", 1, 1,
      command_bench},
-    {"export", "MODEL", MODEL_OPTIONS " out=FILE name=NAME arena external",
-     "write it as one C file without a library (FILE.c; --arena: what it takes of memory) or as "
-     "a model of ONNX (FILE.onnx; --external: weights beside it)", 1, 1,
+    {"export", "MODEL", MODEL_OPTIONS OPEN_OPTION " out=FILE name=NAME arena external",
+     "write it as one C file without a library (FILE.c; --arena: what it takes of memory;\n"
+     "        --open: extents are arguments) or as a model of ONNX (FILE.onnx; --external:\n"
+     "        weights beside it)", 1, 1,
      command_export},
     {"convert", "FROM TO", " dtype=NAME q8_0 json",
      "tensors from one format to another: safetensors, npy, npz, gguf, pt (read)", 2, 2,
@@ -228,11 +232,14 @@ usage(const Command *only)
         const Command *c = &commands[k];
         if (only && c != only)
             continue;
-        printf("  jot %s %s\n        %s\n", c->name, c->files, c->about);
+        printf("  jot %s%s%s\n        %s\n", c->name, *c->files ? " " : "", c->files, c->about);
         if (!only)
             continue;
-        for (const char *s = c->options; *(s += strspn(s, " ")); s += strcspn(s, " "))
-            printf("        --%.*s\n", (int)strcspn(s, " "), s);
+        for (const char *s = c->options; *(s += strspn(s, " ")); s += strcspn(s, " ")) {
+            int n = (int)strcspn(s, " +");
+            printf("        --%.*s%s%s\n", n, s, !strncmp(s, "out=", 4) ? ", -o FILE" : "",
+                   s[n] == '+' ? " (as often as there are names)" : "");
+        }
     }
     if (!only)
         puts("\njot help COMMAND has the options; jot --version; man jot. Exit codes: 0 done, 1 "

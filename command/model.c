@@ -144,9 +144,9 @@ saved_open(Model *m, const Args *a, const char *path, int64_t batch, int *code)
     char *text = saved_graph(m, path);
     m->step = text && strstr(text, "\"updates\": [[");
     free(text);
-    if (args_has(a, "shape")) {
-        *code = complain(a, WRONG_USE, "--shape: a saved graph has its shapes; --batch asks for "
-                         "more examples");
+    if (args_has(a, "shape") || args_has(a, "open")) {
+        *code = complain(a, WRONG_USE, "--%s: a saved graph has its shapes; --batch asks for "
+                         "more examples", args_has(a, "shape") ? "shape" : "open");
         return false;
     }
     if (m->inputs.n > PLACES || m->outputs.n > PLACES) {

@@ -2,8 +2,9 @@
  * export makes of any model.
  *
  * Extents that a model leaves open are bound here: by --shape NAME=1,3,224,224, by --batch (the
- * first one of an input, else 1), by the shape of the file that --input names; few whole numbers in
- * such a file are known to the graph, which they may decide.
+ * first one of an input, else 1), by the shape of the file that --input names, or by --open, which
+ * makes them arguments; few whole numbers in such a file are known to the graph, which they may
+ * decide.
  *
  * Read before: command/model.c. After: command/values.c. */
 #include "command/command.h"
@@ -16,6 +17,8 @@ typedef struct {
     const char *input[PLACES], *output[PLACES], **name; /* of weights */
     Place place[2 * PLACES];
     jot_Var in[PLACES], out[PLACES];
+    jot_Var x[PLACES];               /* in, or the elements that are known */
+    bool known[PLACES];
 } OnnxOwn;
 
 /* ONNX has no mark of its own: a name that says so. */
@@ -50,9 +53,9 @@ onnx_asked(const Args *a, const Place *p, int64_t *ext, int *rank, int *code)
     return false;
 }
 
-/* The extents of an input: what the model says, --shape, the batch, the file that --input names;
- * the first one is 1 otherwise, or `first`. False: *code set after a message, or, where m->look
- * says that they may, some stay open. */
+/* The extents of an input: what the model says, --shape, the batch, the file that --input names,
+ * the most of --open; the first one is 1 otherwise, or `first`. False: *code set after a message,
+ * or, where m->look says that they may, some stay open. */
 static bool
 onnx_shape(Model *m, const Args *a, int k, int64_t first, int64_t *ext, int *rank, int *code)
 {
@@ -66,12 +69,14 @@ onnx_shape(Model *m, const Args *a, int k, int64_t first, int64_t *ext, int *ran
         return false;
     *rank = p->rank < 0 && file ? jot_rank(given) : p->rank;
     for (int d = 0; d < *rank; d++) {
-        int at = file ? d - *rank + jot_rank(given) : -1;
+        int at = file ? d - *rank + jot_rank(given) : -1, bound = open_bound(m, k, d);
         ext[d] = p->rank < 0 ? -1 : p->shape[d];
         if (ext[d] < 0 && d == 0 && first)
             ext[d] = first;
         else if (ext[d] < 0 && file)
             ext[d] = at >= 0 ? jot_extent(given, at) : 1;
+        else if (bound >= 0)
+            ext[d] = m->bound[bound].most;
         else if (ext[d] < 0 && d == 0)
             ext[d] = 1;
         if (ext[d] < 0) {
@@ -155,6 +160,9 @@ onnx_known(Model *m, const Args *a, int k, jot_Var *x, int *code)
     enum { FEW = 16 };
     jot_Var given;
 
+    for (int d = 0; d < jot_rank(*x); d++)
+        if (open_bound(m, k, d) >= 0)
+            return false;
     if (jot_dtype(*x) >= JOT_F16 || jot_nelem(*x) > FEW
         || !value_given(a, m->c, m->place[k].name, m->nin == 1, &given, code)
         || jot_dtype(given) != jot_dtype(*x) || jot_nelem(given) != jot_nelem(*x))
@@ -163,35 +171,62 @@ onnx_known(Model *m, const Args *a, int k, jot_Var *x, int *code)
     return true;
 }
 
+/* A jot_BuildFn: of the shapes that the model's inputs have now, those with bounds anew. */
+static bool
+onnx_build_open(jot_Ctx *c, const int64_t *extent, jot_Var *in, jot_Var *out, void *user)
+{
+    Model *m = user;
+    OnnxOwn *own = m->own;
+    jot_Var x[PLACES];
+
+    for (int k = 0; k < m->nin; k++) {
+        int64_t ext[JOT_MAX_RANK];
+        int rank = jot_rank(own->in[k]);
+        for (int d = 0; d < rank; d++) {
+            int b = open_bound(m, k, d);
+            ext[d] = b < 0 ? jot_extent(own->in[k], d) : extent[b];
+        }
+        in[k] = jot_array(c, jot_dtype(own->in[k]), jot_ints(rank, ext), NULL);
+        x[k] = own->known[k] ? own->x[k] : in[k];
+    }
+    return jot_onnx_build_fixed(own->model, jot_vars(m->nin, x), own->known, out);
+}
+
 /* --batch binds first extents that are open. Where one is not, the model is built for the batch
  * that it has, and jot_vmap makes another of it. */
 static bool
 onnx_built(Model *m, const Args *a, OnnxOwn *own, int64_t batch, int *code)
 {
     int64_t ext[JOT_MAX_RANK], fixed = 0;
-    jot_Var x[PLACES];
-    bool known[PLACES];
     int rank;
 
-    if (!onnx_shapes_known(m, a, code))
+    if (!onnx_shapes_known(m, a, code) || (*code = open_read(m, a)))
         return false;
     for (int k = 0; batch && k < m->nin; k++)
         if (!fixed && m->place[k].rank > 0 && m->place[k].shape[0] >= 0)
             fixed = m->place[k].shape[0];
+    if (fixed && m->nbounds) {
+        *code = complain(a, WRONG_USE, "--batch %lld: the model has a batch of %lld, and --open "
+                         "takes it as it is", (long long)batch, (long long)fixed);
+        return false;
+    }
     for (int k = 0; k < m->nin; k++) {
         if (!onnx_shape(m, a, k, fixed ? fixed : batch, ext, &rank, code))
             return !*code;
-        x[k] = own->in[k] = jot_array(m->c, m->place[k].dtype, jot_ints(rank, ext), NULL);
-        known[k] = onnx_known(m, a, k, &x[k], code);
+        own->x[k] = own->in[k] = jot_array(m->c, m->place[k].dtype, jot_ints(rank, ext), NULL);
+        own->known[k] = onnx_known(m, a, k, &own->x[k], code);
     }
     if (*code)
         return false;
-    if (!jot_onnx_build_fixed(own->model, jot_vars(m->nin, x), known, own->out)) {
+    m->inputs = jot_vars(m->nin, own->in);
+    m->outputs = jot_vars(m->nout, own->out);
+    m->build = onnx_build_open;
+    if ((*code = open_extents(m, a)))
+        return false;
+    if (!jot_onnx_build_fixed(own->model, jot_vars(m->nin, own->x), own->known, own->out)) {
         *code = complain_of(a, m->c);
         return false;
     }
-    m->inputs = jot_vars(m->nin, own->in);
-    m->outputs = jot_vars(m->nout, own->out);
     return !fixed || model_batch(m, a, batch, code);
 }
 

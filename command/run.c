@@ -4,7 +4,7 @@
 #include "command/command.h"
 #include <math.h>
 
-typedef struct { jot_Ctx *c; Model m; Values v; double ready, seconds; } Once;
+typedef struct { jot_Ctx *c; Model m; Values v; double ready, seconds; char why[300]; } Once;
 
 static void
 once_close(Once *o)
@@ -12,6 +12,26 @@ once_close(Once *o)
     values_close(&o->v);
     model_close(&o->m);
     jot_close(o->c);
+}
+
+/* Of bounds: what each extent is of what it may be, and whether sizes have plans of their own. */
+static void
+open_tell(const Once *o, cJSON *json)
+{
+    cJSON *list = json && o->m.nbounds ? cJSON_AddObjectToObject(json, "open") : NULL;
+
+    for (int b = 0; b < o->m.nbounds; b++) {
+        const jot_Extent *e = &o->m.bound[b];
+        if (list)
+            cJSON_AddNumberToObject(list, e->name, (double)o->m.extent[b]);
+        else
+            printf("%s%s %lld of %lld to %lld", b ? ", " : "one function: ", e->name,
+                   (long long)o->m.extent[b], (long long)e->least, (long long)e->most);
+    }
+    if (list)
+        cJSON_AddStringToObject(json, "open_why", o->why);
+    else if (o->m.nbounds)
+        printf("%s%s\n", *o->why ? "; " : "", o->why);
 }
 
 /* Loaded, compiled, and called once. */
@@ -30,11 +50,13 @@ once_open(Once *o, const Args *a)
         return FAILED;
     code = model_open(&o->m, a, o->c, a->file[0], batch);
     if (!code) {
-        jot_Func f = jot_compile(o->c, o->m.inputs, o->m.outputs);
+        jot_Func f = model_compile(&o->m);
         code = jot_func_ok(f) ? values_open(&o->v, a, &o->m, false) : complain_of(a, o->c);
         o->ready = seconds_now();
-        if (!code && !jot_call(f, (jot_Ins){o->v.nin, o->v.in}, (jot_Outs){o->v.nout, o->v.out}))
+        if (!code && !model_call(&o->m, f, &o->v))
             code = complain_of(a, o->c);
+        if (!code && o->m.nbounds)
+            snprintf(o->why, sizeof o->why, "%s", jot_open_why(f));
         o->seconds = seconds_now() - o->ready;
         o->ready -= start;
         jot_func_free(f);
@@ -55,8 +77,10 @@ command_run(const Args *a)
         cJSON_AddNumberToObject(json, "seconds_to_load", o.ready);
         cJSON_AddNumberToObject(json, "seconds", o.seconds);
     }
-    if (!code)
+    if (!code) {
         values_tell(&o.v, &o.m, json);
+        open_tell(&o, json);
+    }
     if (!code && json)
         json_say(json);
     else

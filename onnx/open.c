@@ -21,6 +21,17 @@ opened_bound(const jot_Onnx *m, const jot_OnnxValue *v, int d)
     return -1;
 }
 
+/* Is this the first extent of its name? */
+static bool
+bound_first(const jot_Onnx *m, int k, int d)
+{
+    for (int i = 0; i <= k; i++)
+        for (int j = 0; j < (i < k ? m->in[i].rank : d); j++)
+            if (m->in[i].shape[j] < 0 && !strcmp(m->in[i].symbols[j], m->in[k].symbols[d]))
+                return false;
+    return true;
+}
+
 /* The names there are, for a message. */
 static void
 bound_names(const jot_Onnx *m, char *to, size_t n)
@@ -30,7 +41,7 @@ bound_names(const jot_Onnx *m, char *to, size_t n)
     *to = 0;
     for (int k = 0; k < m->n_in; k++)
         for (int d = 0; d < m->in[k].rank; d++)
-            if (m->in[k].shape[d] < 0 && *m->in[k].symbols[d] && at < n)
+            if (m->in[k].shape[d] < 0 && *m->in[k].symbols[d] && at < n && bound_first(m, k, d))
                 at += (size_t)snprintf(to + at, n - at, "%s%s", at ? ", " : "",
                                        m->in[k].symbols[d]);
 }

@@ -136,6 +136,7 @@ onnx(void)
         if (f)
             fclose(f);
     }
+    write_one("rows.npy", "", jot_iota(c, JOT_F32, JOT_SHAPE(5, 3), 1));
     write_one("flat.npy", "", jot_iota(c, JOT_F32, JOT_SHAPE(2, 6), 1));
     write_one("three.npy", "", jot_array(c, JOT_I64, JOT_SHAPE(2), (int64_t[]){3, -1}));
 }

@@ -4,7 +4,7 @@
 # drawing's page in a browser, where there is one.
 #
 # Guards: command/main.c command/model.c command/values.c command/run.c command/info.c command/bench.c
-# command/files.c command/onnx.c command/draw.c command/dumps.c command/picture.c.
+# command/files.c command/onnx.c command/open.c command/draw.c command/dumps.c command/picture.c.
 B=${1:-build}; passed=0; failed=0; skipped=0
 jot=$(pwd)/$B/jot
 if [ ! -x "$jot" ]; then
@@ -49,6 +49,62 @@ if [ -f mlp.onnx ]; then
     expect 0 'f32 (4, 3)' info mlp.onnx --shape x=4,3
     expect 2 '--shape x=4,3,1: 2 extents asked, 3 found' info mlp.onnx --shape x=4,3,1
     expect 2 '--shape: whole numbers from 0 on asked, as in 1,8; 4;3 found' info mlp.onnx --shape 'x=4;3'
+
+    # ---- extents that are open within bounds
+    expect 0 'y  f32 (5, 2)' run mlp.onnx --input rows.npy --output y.npy
+    expect 0 '^one function: n 5 of 1 to 8' run mlp.onnx --input rows.npy --open n=1..8
+    expect 0 'y is as asked' check mlp.onnx --input rows.npy --against y.npy --open n=1..9/2
+    expect 0 'each size has a plan of its own: the interpreter' run mlp.onnx --input rows.npy --open n=1..8 --backend interp
+    json 'run mlp.onnx --input rows.npy --open n=5..5 --json' 'j["open"] == {"n": 5} and isinstance(j["open_why"], str)'
+    expect 2 'input x: n is 5: --open says 1 to 4 in steps of 1' run mlp.onnx --input rows.npy --open n=1..4
+    expect 2 'input x: n is 5: --open says 2 to 8 in steps of 2' run mlp.onnx --input rows.npy --open n=2..8/2
+    expect 2 'input x: n is 9: --open says 1 to 8' run mlp.onnx --batch 9 --open n=1..8
+    expect 2 'no input has an open extent of that name; there are: n$' export mlp.onnx -o x.c --open batch=1..8
+    expect 2 'n is 8 to 1: the most is less than the least' export mlp.onnx -o x.c --open n=8..1
+    expect 2 'n has bounds already' export mlp.onnx -o x.c --open n=1..8 --open n=1..9
+    for wrong in n n=8 n=1..x n=1..8/ n=1..8/0 n=0..8 n=-1..8 n=1..8x n=1.8 n=1..99999999999999999999; do
+        expect 2 "--open $wrong: NAME=LEAST..MOST or" export mlp.onnx -o x.c --open "$wrong"
+    done
+    expect 4 'n is 1 to 4294967296 in steps of 1: 1 and more asked, 2^31 at most' export mlp.onnx -o x.c --batch 2 --open n=1..4294967296
+    expect 2 '--open: of a C file alone' export mlp.onnx -o x.onnx --open n=1..8
+    expect 2 '--open: a saved graph has its shapes' export lenet.jot -o x.c --open n=1..8
+    expect 3 'no/x.c' export mlp.onnx -o no/x.c --open n=1..8
+    expect 0 'inputs and outputs 140, at' export mlp.onnx -o steps.c --open n=1..8/2 --arena
+    is "$(ls x.c x.onnx 2>/dev/null)" '' "files of exports that were refused"
+    expect 0 'rows.c: [0-9]* bytes of C' export mlp.onnx --open n=1..8 -o rows.c --arena
+    cat >try_rows.c <<'END'
+#include <stdio.h>
+#include <math.h>
+#define rows_HEADER
+#include "rows.c"
+int main(void)
+{
+    static double arena[rows_ARENA / 8 + 1];
+    static float in[15], want[10], out[10];
+    FILE *x = fopen("rows.npy", "rb"), *y = fopen("y.npy", "rb");
+    double worst = 0;
+    if (!x || !y || fseek(x, 128, SEEK_SET) || fread(in, 4, 15, x) != 15
+        || fseek(y, 128, SEEK_SET) || fread(want, 4, 10, y) != 10)
+        return 2;
+    for (int n = 1; n <= 5; n++) {
+        for (int i = 0; i < 10; i++)
+            out[i] = 9;
+        if (rows(arena, n, in, out))
+            return 3;
+        for (int i = 0; i < 10; i++)
+            worst = fmax(worst, fabs(out[i] - (i < 2 * n ? want[i] : 9)));
+    }
+    printf("%d %d %s\n", rows(arena, 0, in, out), rows(arena, 9, in, out),
+           worst < 1e-6 ? "as run" : "else");
+    return 0;
+}
+END
+    if cc -std=c99 -Wall -Wextra -Werror -c rows.c -o rows.o 2>said \
+        && cc -std=c99 try_rows.c rows.o -o try_rows -lm 2>>said; then
+        is "$(./try_rows)" '1 1 as run' "the exported function of all sizes"
+    else
+        failed=$((failed + 1)); echo "the exported function of all sizes does not compile"; head -5 said
+    fi
 else
     skipped=$((skipped + 1))
 fi
@@ -58,6 +114,12 @@ expect 0 'jot bench MODEL' help
 expect 2 'jot info FILE'
 expect 0 '^jot [0-9]*\.[0-9]*\.[0-9]*$' --version
 expect 0 '--roofline=FILE.svg' help bench
+expect 0 '--out=FILE, -o FILE' help export
+expect 0 '--open=NAME=LEAST..MOST/STEP (as often' help export
+for one in '' info run check bench export convert draw cache; do
+    "$jot" help $one >said
+    is "$(grep -c '^.\{100\}\| $' said)" 0 "lines of jot help $one that are too long, or end in a blank"
+done
 expect 0 '--tolerance=R' check --help
 expect 2 'there is no command fly: see jot help' fly
 expect 2 'there is no command fly' help fly
@@ -135,6 +197,7 @@ if [ -f "$m/model.onnx" ] && ! "$jot" info "$m/model.onnx" 2>&1 | grep -q 'witho
         --against "$m/test_data_set_0/output_0.pb"
     expect 2 'is not given' run "$m/model.onnx"
     expect 0 '3, 1, 28, 28' info "$m/model.onnx" --batch 3
+    expect 2 'of that name; there are: none' run "$m/model.onnx" --open n=1..8
     expect 0 '^ *3 ' bench "$m/model.onnx" --batch 3 --seconds 0.01
     expect 2 'Input3=1,1,28,28: it says the batch; no --batch' run "$m/model.onnx" --batch 2 --shape Input3=1,1,28,28
     expect 0 'kernels' draw "$m/model.onnx" -o onnx.svg
