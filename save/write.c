@@ -266,16 +266,21 @@ saving_number(Saving *s)
 
 /* ---- text --------------------------------------------------------------------------------- */
 
-/* Bytes of the character at s; 0: it is none of UTF-8. */
+/* Bytes of the character at s; 0: it is none of UTF-8, which has no halves of pairs (U+D800 to
+ * U+DFFF), nothing beyond U+10FFFF and each character in its least bytes. */
 static int
 saving_utf8(const unsigned char *s)
 {
+    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
     int n = *s < 0x80 ? 1 : *s >> 5 == 6 ? 2 : *s >> 4 == 14 ? 3 : *s >> 3 == 30 ? 4 : 0, k;
+    uint32_t code = n > 1 ? *s & 0x7fu >> n : *s;
 
-    for (k = 1; k < n; k++)
+    for (k = 1; k < n; k++) {
         if (s[k] >> 6 != 2)
             return 0;
-    return n == 2 && *s < 0xc2 ? 0 : n;
+        code = code << 6 | (s[k] & 0x3f);
+    }
+    return code < least[n] || code > 0x10ffff || code >> 11 == 0x1b ? 0 : n;
 }
 
 JOT_FN bool

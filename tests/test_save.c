@@ -487,8 +487,42 @@ check_refused(void)
     jot_set(q, two, sizeof two);
     jot_assign(p, jot_add(p, x));
     REFUSED("a variable was set and has not run", JOT_VARS(x), JOT_VARS(y), path);
-    jot_name(x, "\xff");
-    REFUSED("no UTF-8", JOT_VARS(x), JOT_VARS(y), path);
+    jot_close(c);
+}
+
+/* Names: in the file as they are, or refused, as UTF-8 has them. */
+static void
+check_names(void)
+{
+    static const char *const no[] = {
+        "\xff", "\x80", "a\xc3", "a\xc0\x80", "\xc1\xbf", "\xe0\x9f\xbf", "\xe2\x82",
+        "\xed\xa0\x80", "\xed\xbf\xbf", "\xed\xa0\xbd\xed\xb8\x80", "\xf0\x8f\xbf\xbf",
+        "\xf4\x90\x80\x80", "\xf5\x80\x80\x80", "\xf9\x80\x80\x80\x80"
+    }, *const yes[] = {
+        "\x7f", "\xc2\x80", "\xdf\xbf", "\xe0\xa0\x80", "\xed\x9f\xbf", "\xee\x80\x80",
+        "\xef\xbf\xbf", "\xf0\x90\x80\x80", "\xf4\x8f\xbf\xbf", "\"a\\\n\x01"
+    };
+    jot_Ctx *c = open_on("interp");
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL);
+    jot_Var p = jot_param(c, JOT_F32, JOT_SHAPE(2), NULL), y = jot_add(x, p);
+    size_t k;
+
+    for (k = 0; k < 2 * (sizeof no / sizeof *no); k++) {
+        jot_name(x, k % 2 ? "x" : no[k / 2]);
+        jot_name(p, k % 2 ? no[k / 2] : "p");
+        REFUSED("\" is no UTF-8 text", JOT_VARS(x), JOT_VARS(y), path);
+    }
+    for (k = 0; k < sizeof yes / sizeof *yes; k++) {
+        jot_Saved s;
+
+        jot_name(x, yes[k]);
+        jot_name(p, yes[k]);
+        CHECK(jot_save(c, JOT_VARS(x), JOT_VARS(y), path) && jot_load(c, path, 0, &s), "%s",
+              jot_message(c));
+        CHECK(!strcmp(s.input_names.v[0], yes[k]) && !strcmp(s.param_names.v[0], yes[k]),
+              "name %zu is %s", k, s.input_names.v[0]);
+        jot_saved_free(&s);
+    }
     jot_close(c);
 }
 
@@ -547,6 +581,7 @@ main(int argc, char **argv)
     check_gradients();
     check_code();
     check_refused();
+    check_names();
     check_memory();
     unlink(path);
     unlink(other);

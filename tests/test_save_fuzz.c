@@ -307,6 +307,8 @@ static const struct { const char *after, *from, *to, *says; } lies[] = {
     {"\"updates\": [[", ", ", ", 4], [19, ", "of another dtype or shape"},
     {"", "\"outputs\": [", "\"outputs\": [-1, ", "outputs is -1"},
     {"", "{\n", "[\n", "its graph is no JSON"},
+    {"", "\"name\": \"", "\"name\": \"\\ud83d\\u0041", "its graph is no JSON"},
+    {"", "\"name\": \"", "\"name\": \"\\ude00\\ud83d", "its graph is no JSON"},
 };
 
 static void
@@ -324,6 +326,23 @@ check_lies(const char *text)
         jot_clear(shared);
         free(lie);
     }
+}
+
+/* Two halves of JSON's are one character, which is saved as such. */
+static void
+check_pair(const char *text)
+{
+    char *pair = edited(text, "", "\"name\": \"", "\"name\": \"\\ud83d\\ude00"), *again = NULL;
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *c = jot_open(&config);
+    TextGraph g;
+
+    if (pair && text_graph(c, pair, &g))
+        again = graph_text(c, jot_vars(g.nin, g.in), jot_vars(g.nout, g.out));
+    CHECK(again && strstr(again, "\"name\": \"\xf0\x9f\x98\x80"), "%s", jot_message(c));
+    jot_close(c);
+    free(pair);
+    free(again);
 }
 
 /* ---- memory ---- */
@@ -500,6 +519,7 @@ main(int argc, char **argv)
     jot_Ctx *c = jot_open(&config);
     char *text = every_kind(c);
     check_lies(text);
+    check_pair(text);
     check_memory();
     jot_Var w = jot_param(c, JOT_F32, JOT_SHAPE(2), NULL);
     jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(2), NULL);
