@@ -97,7 +97,7 @@ $(B)/libjot.a: $(OBJ)
 
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c %test_save_flow.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c %test_onnx_fuzz.c,$<),$(ONNXLIB)) $(LIBS)
+	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c %test_save_flow.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c %test_onnx_open.c %test_onnx_fuzz.c,$<),$(ONNXLIB)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)

@@ -249,10 +249,12 @@ graph_inputs(OnnxBuild *b, OnnxScope *s, jot_Vars in, uint64_t fixed)
     if (!fits)
         jot_raise(m->ctx, JOT_EUSE, "onnx: %s: %d inputs asked, %d found", m->name, m->n_in, in.n);
     b->in = onnx_take(&b->arena, (size_t)m->n_in, sizeof *b->in);
+    if (fits && !b->in)
+        fits = (jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false);
     for (int k = 0; fits && k < m->n_in; k++) {
         uint64_t bit = k < 61 ? (uint64_t)1 << k : ONNX_MANY;
         OnnxValue *v = onnx_value(b, m->in[k].name, bit & ~fixed);
-        fits = v && b->in && input_fits(b, &m->in[k], in.v[k], &symbols);
+        fits = v && input_fits(b, &m->in[k], in.v[k], &symbols);
         if (fits) {
             v->at[0] = in.v[k];
             b->in[b->n_in++] = v;

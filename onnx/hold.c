@@ -160,7 +160,9 @@ budget_alloc(void *ud, size_t nbytes)
     if (nbytes > m->budget)
         return NULL;
     m->budget -= nbytes;
-    return malloc(nbytes ? nbytes : 1);
+    void *p = malloc(nbytes ? nbytes : 1);
+    m->starved |= !p;
+    return p;
 }
 
 static void
@@ -174,6 +176,7 @@ ProtobufCAllocator
 onnx_budget(jot_Onnx *m, size_t nbytes)
 {
     ProtobufCAllocator a = {budget_alloc, budget_free, m};
+    m->starved = false;
     m->budget = nbytes > (SIZE_MAX - ONNX_FREE) / ONNX_TIMES ? SIZE_MAX
                                                              : ONNX_FREE + ONNX_TIMES * nbytes;
     return a;

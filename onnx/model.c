@@ -26,8 +26,9 @@ onnx_graph(jot_Onnx *m, const OnnxAttr *a)
     if (!g || !name || !onnx_map_put(&m->graphs, name, g)) {
         if (g)
             jot_onnx__graph__free_unpacked(g, &by);
-        jot_raise(m->ctx, g ? JOT_EMEM : JOT_EIO, "onnx: %s: attribute %s: its graph cannot be "
-                  "read", m->name, onnx_s(a->name));
+        jot_raise(m->ctx, g || m->starved ? JOT_EMEM : JOT_EIO, "onnx: %s: attribute %s: its graph "
+                  "cannot be read%s", m->name, onnx_s(a->name),
+                  g || m->starved ? ": no memory" : "");
         return NULL;
     }
     return g;
@@ -131,7 +132,9 @@ static bool
 model_weights(jot_Onnx *m, const OnnxGraph *g)
 {
     m->weight = onnx_take(&m->arena, g->n_weights, sizeof *m->weight);
-    for (size_t k = 0; m->weight && k < g->n_weights; k++) {
+    if (!m->weight)
+        return jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false;
+    for (size_t k = 0; k < g->n_weights; k++) {
         const OnnxTensor *t = g->weights[k];
         OnnxValue *v = onnx_take(&m->arena, 1, sizeof *v);
         jot_OnnxValue *w = &m->weight[m->n_weights];
@@ -152,7 +155,7 @@ model_weights(jot_Onnx *m, const OnnxGraph *g)
             return jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false;
         m->n_weights++;
     }
-    return m->weight != NULL;
+    return true;
 }
 
 static bool
@@ -225,6 +228,7 @@ model_read(jot_Onnx *m, const void *data, size_t nbytes)
 
     m->message = jot_onnx__model__unpack(&by, nbytes, data);
     if (m->message ? model_describe(m)
+        : m->starved ? (jot_raise(m->ctx, JOT_EMEM, "onnx: no memory"), false)
                    : (jot_raise(m->ctx, JOT_EIO, "onnx: %s: %zu bytes that are no model, or would "
                                 "take more than %d times as many", m->name, nbytes, ONNX_TIMES),
                       false))
@@ -283,6 +287,7 @@ jot_onnx_read_tensor(jot_Ctx *ctx, const char *path)
         return jot_raise(NULL, JOT_EMEM, "");
     m->tensor = t;
     v = t ? onnx_tensor(m, ctx, t, path)
+      : m->starved ? jot_raise(ctx, JOT_EMEM, "onnx: no memory")
           : jot_raise(ctx, JOT_EIO, "onnx: %s: %zu bytes that are no tensor", path, f.n);
     jot_onnx_free(m);
     return v;

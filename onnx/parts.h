@@ -73,6 +73,7 @@ struct jot_Onnx {
     JotOnnx__Model *message;
     OnnxTensor *tensor;                /* or a tensor alone */
     size_t budget;                     /* bytes that unpacking may still take */
+    bool starved;                      /* there was no memory for some of them */
     OnnxMap graphs;                    /* graphs within nodes, by the address of their attribute */
     OnnxMap weights;                   /* name -> OnnxValue of this model's */
     OnnxMap functions;                 /* domain, name and overload -> OnnxFunction */

@@ -9,6 +9,7 @@
 
 extern void *__libc_malloc(size_t n);
 extern void *__libc_calloc(size_t n, size_t size);
+extern void *__libc_memalign(size_t align, size_t n);
 extern void *__libc_realloc(void *p, size_t n);
 extern void __libc_free(void *p);
 
@@ -47,6 +48,23 @@ realloc(void *old, size_t n)
     void *p = refused() ? NULL : __libc_realloc(old, n);
     live += counting && p && !old;
     return p;
+}
+
+int
+posix_memalign(void **to, size_t align, size_t n)
+{
+    void *p = refused() ? NULL : __libc_memalign(align, n);
+    live += counting && p;
+    if (p)
+        *to = p;
+    return p ? 0 : ENOMEM;
+}
+
+void *
+aligned_alloc(size_t align, size_t n)
+{
+    void *p = NULL;
+    return posix_memalign(&p, align, n) ? NULL : p;
 }
 
 void
