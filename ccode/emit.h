@@ -75,9 +75,14 @@ typedef struct {
 typedef struct { uint64_t bit[4]; } BufSet; /* buffers of a kernel, by number */
 JOT_FN bool jot_buf_in(const BufSet *set, uint32_t buf);
 
+/* Steps that end early: `times` for each `step` points before number size - 1 of those of a call;
+ * size 0: they do not. */
+typedef struct { uint8_t size; int64_t step, times; } EmitEnd;
+
 typedef struct {
     int phases;
     int64_t steps[SCHED_PHASES]; /* of the outermost parallel loop; 1: call with (0, 1) */
+    EmitEnd end[SCHED_PHASES];
     size_t scratch_nbytes, shared_nbytes;
     uint32_t nbufs;         /* pointers in buf[], without the one to shared bytes */
     uint32_t lines;         /* of the text */

@@ -94,12 +94,12 @@ typedef struct {
 
 typedef struct { uint32_t pos; uint8_t field, dtype; } PlanScalar;
 
-/* A kernel is shared by its text, which lacks the extents of parallel loops:
- * those are here, one per phase. */
+/* A kernel is shared by its text; extents of parallel loops, which that lacks, are here. */
 typedef struct {
     PlanKernel *kernel;
     int phases;
     int64_t count[SCHED_PHASES];
+    EmitEnd end[SCHED_PHASES];
     size_t scratch_nbytes; /* of one worker */
     uint32_t ints, nints;  /* where its numbers begin in plan.ints; how many */
     uint32_t first, launches; /* on a device: in plan.launches */

@@ -172,6 +172,7 @@ jot_plan_step_launch(Make *m, PlanLaunch *launch, const Text *text, const char *
                                                  : info->vectors ? KIND_VECTOR : KIND_SCALAR, tier);
     launch->phases = info->phases;
     memcpy(launch->count, info->steps, sizeof launch->count);
+    memcpy(launch->end, info->end, sizeof launch->end);
     launch->scratch_nbytes = info->scratch_nbytes;
     launch->ints = m->plan->ints.n;
     launch->nints = (uint32_t)info->nints;

@@ -3,7 +3,7 @@
  * graph built for it. test_open_draws N FIRST BACKEND SIZES; SIZES 0: all.
  *
  * Guards: plan/open/open.c, plan/open/range.c, plan/open/merge.c, plan/open/whole.c,
- * plan/open/sample.c, plan/open/fused.c, plan/open/axes.c,
+ * plan/open/follow.c, plan/open/mask.c, plan/open/sample.c, plan/open/fused.c, plan/open/axes.c,
  * plan/open/text.c, plan/open/fit.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE

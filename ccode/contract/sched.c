@@ -46,8 +46,8 @@ axes_together(const ContractMake *m, uint64_t axes, int inner, int *out)
     while (found && n < 8) {
         found = 0;
         for (int a = 0; a < (int)m->k->axes.n && !found; a++)
-            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 &&
-                jot_contract_continues(m, a, inner, ext, 0)) {
+            if ((axes >> a & 1) && m->k->axes.v[a].ext > 1 && !jot_axis_end(m->k, a) &&
+                !jot_axis_end(m->k, inner) && jot_contract_continues(m, a, inner, ext, 0)) {
                 for (int i = n++; i > 0; i--)
                     out[i] = out[i - 1];
                 out[0] = a;

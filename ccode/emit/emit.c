@@ -278,6 +278,7 @@ fill_info(const Printer *p, size_t from, EmitInfo *info)
     memcpy(info->ints, p->ints, sizeof info->ints);
     info->phases = p->code->phases;
     memcpy(info->steps, p->code->steps, sizeof info->steps);
+    memcpy(info->end, p->code->end, sizeof info->end);
     info->group = p->s->group ? p->s->group : 1;
     info->launches = p->code->launches ? p->code->launches : info->phases;
     memcpy(info->launch, p->code->launch, sizeof info->launch);

@@ -181,6 +181,12 @@ jot_kernel_extent(const Kernel *k, uint64_t axes)
     return n;
 }
 
+JOT_FN Ix
+jot_axis_end(const Kernel *k, int axis)
+{
+    return k->axes.v[axis].ext == k->axes.v[axis].ended ? k->axes.v[axis].end : 0;
+}
+
 JOT_FN void
 jot_axis_blocks(Kernel *k, int axis, int64_t block, int64_t whole)
 {

@@ -114,6 +114,8 @@ typedef struct {
     uint8_t kind;
     bool open;
     int64_t block, whole, most;
+    Ix end;           /* what is stored along it is looked at before there alone; 0: everywhere */
+    int64_t ended;    /* ... while it is so long: one that was cut since does not end there */
 } KAxis;
 typedef struct { const char *name; uint8_t dtype; } KScalar;
 
@@ -285,6 +287,8 @@ JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* product of
 JOT_FN int64_t jot_kernel_extent(const Kernel *k, uint64_t axes);  /* ... at most INT64_MAX */
 /* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
 /* The axis counts blocks of an open one. */
+/* Where the axis ends (KAxis.end); 0: nowhere before its extent. */
+JOT_FN Ix jot_axis_end(const Kernel *k, int axis);
 JOT_FN void jot_axis_blocks(Kernel *k, int axis, int64_t block, int64_t whole);
 /* Of all axes; blocks of open ones may be more. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);

@@ -127,6 +127,7 @@ typedef struct {
     Vec(uint32_t) order;        /* records as they stand in the text (jot_code_order) */
     int phases;
     int64_t steps[SCHED_PHASES]; /* of the loop that callers share */
+    EmitEnd end[SCHED_PHASES];
     int launches;               /* of a device */
     EmitLaunch launch[EMIT_LAUNCHES];
     bool device;                /* arrays of its own are registers there: loops over them have the

@@ -68,16 +68,19 @@ filled_terms(const Kernel *k, const Value *v, int axis)
     return end;
 }
 
-/* The one end of all reductions along the axis, on which nothing that is stored depends. */
+/* The one end of all reductions along the axis, on which nothing that is looked at behind it
+ * depends. */
 static Ix
 filled_axis(const Kernel *k, const bool *used, int axis)
 {
     uint64_t bit = (uint64_t)1 << axis;
-    Ix end = 0;
+    Ix end = 0, stored = jot_axis_end(k, axis);
 
-    for (uint32_t i = 0; i < k->stores.n; i++)
-        if (k->stores.v[i].acc || (k->stores.v[i].free & bit))
+    for (uint32_t i = 0; i < k->stores.n; i++) {
+        if (k->stores.v[i].acc || ((k->stores.v[i].free & bit) && !stored))
             return 0;
+        end = k->stores.v[i].free & bit ? stored : end;
+    }
     for (uint32_t i = 1; i < k->values.n; i++) {
         const Value *v = &k->values.v[i];
         Ix own;
@@ -134,16 +137,43 @@ filled_reads(const Walk *w, const Stage *st, int axis, int64_t step)
     return true;
 }
 
+/* Is the axis part of a derived one, or does something stand at its first or last step? */
+static bool
+filled_bound(const Walk *w, int axis)
+{
+    const Sched *s = w->s;
+
+    for (uint32_t i = 0; i < s->defs.n; i++)
+        for (int j = 0; j < s->defs.v[i].n; j++)
+            if (s->defs.v[i].of[j] == axis)
+                return true;
+    for (uint32_t i = 0; i < w->t->refs.n; i++)
+        if (w->t->nodes.v[w->t->refs.v[i]].loop.axis == axis)
+            return true;
+    return false;
+}
+
+/* Points along it are what is stored, each for itself: they may end in the midst of a step. */
+static bool
+filled_apart(const Kernel *k, const bool *used, int axis)
+{
+    uint64_t bit = (uint64_t)1 << axis;
+
+    for (uint32_t i = 1; i < k->values.n; i++)
+        if (used[i] && (k->values.v[i].axes & bit))
+            return false;
+    for (uint32_t i = 0; i < k->stores.n; i++)
+        if (k->stores.v[i].acc)
+            return false;
+    return true;
+}
+
 static bool
 filled_loops(const Walk *w, int axis, Ix end)
 {
     const Sched *s = w->s;
     int64_t step;
 
-    for (uint32_t i = 0; i < s->defs.n; i++)
-        for (int j = 0; j < s->defs.v[i].n; j++)
-            if (s->defs.v[i].of[j] == axis)
-                return false;
     for (uint32_t i = 0; i < s->stages.n; i++) {
         const Stage *st = &s->stages.v[i];
         if (!filled_stage(st, axis, jot_ix_axes(w->k->ix, end), &step))
@@ -152,10 +182,80 @@ filled_loops(const Walk *w, int axis, Ix end)
             && (w->k->values.v[st->what].axes >> axis & 1) && !filled_reads(w, st, axis, step))
             return false;
     }
-    for (uint32_t i = 0; i < w->t->refs.n; i++) /* what stands at a first or last step */
-        if (w->t->nodes.v[w->t->refs.v[i]].loop.axis == axis)
-            return false;
     return true;
+}
+
+/* Does the stage find elements of the call's memory by axes of the mask? */
+static bool
+filled_far(const Walk *w, const Stage *st, uint64_t mask)
+{
+    const Kernel *k = w->k;
+    OperandWalk o;
+    uint32_t n;
+
+    if (st->store)
+        return true;
+    for (jot_operands_open(&o, k, st->what); (n = jot_operands_next(&o)) != 0;) {
+        if (n != st->what && w->stage_of[n] >= 0)
+            jot_operands_skip(&o);
+        else if (!k->values.v[n].narg && (k->values.v[n].free & mask))
+            return true;
+    }
+    return false;
+}
+
+static bool
+filled_place(const Walk *w, const Place *p, uint64_t mask)
+{
+    for (int d = 0; p->kind == PLACE_MEM && d < w->k->bufs.v[p->buf].rank; d++)
+        if (jot_ix_axes(w->k->ix, w->s->ixs.v[p->at + (uint32_t)d]) & mask)
+            return true;
+    return false;
+}
+
+/* A stage of a derived axis whose axes end: where a block of it runs beyond the end, it stays in
+ * memory of its own, which the derived axis itself counts. */
+static bool
+filled_inside(const Walk *w, const Stage *st, int axis, uint64_t mask)
+{
+    bool single = true;
+
+    for (int i = 0; i < st->n; i++) {
+        const SLoop *l = &st->loop[i];
+        if (mask >> l->axis & 1)
+            return false;
+        if (l->axis == axis)
+            single = l->step == 1 && (l->kind == LOOP_SERIAL || l->kind == LOOP_PARALLEL);
+    }
+    return !filled_place(w, &st->acc, mask) && !filled_place(w, &st->res, mask)
+        && (single || !filled_far(w, st, mask));
+}
+
+/* How many points a derived axis has, of axes that end; 0: it does not. */
+static Ix
+filled_dense(const Walk *w, const bool *used, const SDef *d)
+{
+    IxPool *ix = w->k->ix;
+    Space space = {0, NULL, NULL};
+    Ix all = jot_ix_const(ix, 1);
+    uint64_t mask = 0;
+    bool some = false;
+
+    for (int j = 0; j < d->n; j++) {
+        Ix end = d->of[j] < (int)w->k->axes.n ? jot_axis_end(w->k, d->of[j]) : 0;
+        some |= end != 0;
+        if (end && (filled_axis(w->k, used, d->of[j]) != end ||
+                    !filled_apart(w->k, used, d->of[j])))
+            return 0;
+        mask |= (uint64_t)1 << d->of[j];
+        all = jot_ix_mul(ix, all, end ? end : jot_ix_const(ix, jot_axis_ext(w->s, d->of[j])),
+                         &space);
+    }
+    for (uint32_t i = 0; some && i < w->t->refs.n; i++)
+        some = w->t->nodes.v[w->t->refs.v[i]].loop.axis != d->axis;
+    for (uint32_t i = 0; some && i < w->s->stages.n; i++)
+        some = filled_inside(w, &w->s->stages.v[i], d->axis, mask);
+    return some ? all : 0;
 }
 
 JOT_FN void
@@ -167,30 +267,62 @@ jot_walk_filled(Walk *w)
     if (w->s->group || !k->slots.n || !(used = jot_kernel_used_new(k)))
         return;
     for (int a = 0; a < (int)k->axes.n; a++) {
-        Ix end = filled_axis(k, used, a);
-        if (end && filled_loops(w, a, end))
+        Ix end = filled_bound(w, a) ? 0 : filled_axis(k, used, a);
+        if (!end)
+            continue;
+        w->ends[a] = filled_apart(k, used, a);
+        if (w->ends[a] || filled_loops(w, a, end))
             w->filled[a] = end;
+    }
+    for (uint32_t i = 0; i < w->s->defs.n; i++) {
+        const SDef *d = &w->s->defs.v[i];
+        w->filled[d->axis] = filled_dense(w, used, d);
+        w->ends[d->axis] = w->dense[d->axis] = w->filled[d->axis] != 0;
     }
     jot_mem_free(k->mem, used, k->values.n * sizeof *used);
 }
 
-/* Opens a block that runs where the axis of a loop that has just been bound has not ended. */
-JOT_FN bool
-jot_walk_fills(Walk *w, uint32_t n)
+/* Opens a block that runs where the axis has not ended. */
+static bool
+filled_block(Walk *w, int axis)
 {
-    const TreeNode *node = &w->t->nodes.v[n];
-    int axis = node->loop.axis;
     IxPool *ix = w->k->ix;
     int64_t known;
-    Ix cond;
+    Ix cond = jot_ix_lt(ix, w->at.pos[axis], jot_walk_subst(w, w->filled[axis]), &w->index.space);
+    uint32_t record;
 
-    if (!w->filled[axis] || node->quiet
-        || !(node->loop.kind == LOOP_SERIAL || node->loop.kind == LOOP_PARALLEL))
-        return false;
-    cond = jot_ix_lt(ix, w->at.pos[axis], jot_walk_subst(w, w->filled[axis]), &w->index.space);
     if (jot_ix_is_const(ix, cond, &known))
         return false;
-    uint32_t record = jot_walk_ix(&w->index, cond);
+    record = jot_walk_ix(&w->index, cond);
     jot_code_under(&w->b, &record, 1);
     return true;
+}
+
+JOT_FN bool
+jot_walk_fills(Walk *w, uint32_t n, bool outer)
+{
+    const TreeNode *node = &w->t->nodes.v[n];
+    int kind = node->loop.kind;
+
+    if (!w->filled[node->loop.axis] || node->quiet || !(outer || w->ends[node->loop.axis]))
+        return false;
+    return (kind == LOOP_SERIAL || kind == LOOP_PARALLEL
+            || (w->ends[node->loop.axis] && (kind == LOOP_CLAMP || kind == LOOP_PAD)))
+        && filled_block(w, node->loop.axis);
+}
+
+JOT_FN void
+jot_walk_end(Walk *w, uint32_t n, int64_t times)
+{
+    const SLoop *l = &w->t->nodes.v[n].loop;
+    const IxPool *ix = w->k->ix;
+    Ix end = w->filled[l->axis];
+    int64_t size;
+
+    if (!end || end != jot_axis_end(w->k, l->axis) || ix->recs.v[end].op != IX_LOAD
+        || !jot_ix_is_const(ix, ix->args.v[ix->recs.v[end].at], &size))
+        return;
+    w->code->end[w->phase].size = (uint8_t)(size + 1);
+    w->code->end[w->phase].step = l->step;
+    w->code->end[w->phase].times = times;
 }

@@ -17,7 +17,8 @@ jot_walk_derive(Walk *w)
         const SDef *d = &w->s->defs.v[i];
         Ix rest = w->at.pos[d->axis];
         for (int j = d->n - 1; j >= 0; j--) {
-            Ix ext = jot_ix_const(ix, jot_axis_ext(w->s, d->of[j]));
+            Ix end = w->dense[d->axis] ? jot_axis_end(w->k, d->of[j]) : 0;
+            Ix ext = end ? end : jot_ix_const(ix, jot_axis_ext(w->s, d->of[j]));
             w->at.pos[d->of[j]] = j ? jot_ix_mod(ix, rest, ext, &w->index.space) : rest;
             rest = j ? jot_ix_div(ix, rest, ext, &w->index.space) : rest;
         }

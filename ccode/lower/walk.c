@@ -48,7 +48,7 @@ jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy)
     w->at.block[axis] = w->t->nodes.v[n].loop.step;
     w->at.copy[axis] += copy;
     jot_walk_derive(w);
-    outer = outer && jot_walk_fills(w, n);
+    outer = jot_walk_fills(w, n, outer);
     jot_walk_kids(w, n);
     if (outer)
         jot_code_pop(&w->b);
@@ -158,13 +158,17 @@ walk_collapsed(Walk *w, const uint32_t *loops, int count, int64_t steps)
 {
     IxPool *ix = w->k->ix;
     Binding old = w->at;
-    int var = jot_walk_var(w, steps);
+    const SLoop *first;
+    int var = jot_walk_var(w, steps), blocks = 0;
     uint32_t block = jot_walk_for(w, steps, true,
                                   jot_axis_name(w->s, w->t->nodes.v[loops[0]].loop.axis), var);
     Ix rest = jot_ix_axis(ix, var);
     if (!block)
         return;
     w->code->steps[w->phase] = steps;
+    first = &w->t->nodes.v[loops[0]].loop;
+    if (old.left[first->axis] == jot_axis_ext(w->s, first->axis))
+        jot_walk_end(w, loops[0], steps / (old.left[first->axis] / first->step));
     w->may_split = false;
     for (int i = count - 1; i >= 0; i--) {
         const SLoop *l = &w->t->nodes.v[loops[i]].loop;
@@ -185,8 +189,11 @@ walk_collapsed(Walk *w, const uint32_t *loops, int count, int64_t steps)
         w->edge[loops[i]].state = EDGE_FUSED;
     }
     jot_walk_derive(w);
+    for (int i = 0; i < count; i++)
+        blocks += jot_walk_fills(w, loops[i], true);
     jot_walk_kids(w, loops[count - 1]);
-    jot_code_pop(&w->b);
+    for (; blocks >= 0; blocks--)
+        jot_code_pop(&w->b);
     w->at = old;
     w->vars--;
 }
@@ -212,8 +219,11 @@ walk_serial(Walk *w, uint32_t n)
         return;
     }
     w->may_split = w->may_split && !wide; /* a parallel loop inside is a plain one */
-    if (wide)
+    if (wide) {
         w->code->steps[w->phase] = full + (rest > 0);
+        if (left == jot_axis_ext(w->s, l->axis))
+            jot_walk_end(w, n, 1);
+    }
     if (full == 1 && !wide) {
         w->edge[n].state = EDGE_KNOWN;
         w->edge[n].first = true;

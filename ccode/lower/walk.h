@@ -68,6 +68,8 @@ typedef struct {
     Ix lane;                    /* step of the loop of lanes around */
     bool team, in_team;        /* a work-group shares the nest; inside of what it shares */
     Ix filled[SCHED_AXES];      /* where loops over an axis end (ccode/lower/filled.c); 0: whole */
+    bool ends[SCHED_AXES];      /* ... inner ones, too, not the outermost alone */
+    bool dense[SCHED_AXES];     /* a derived one: over what its axes have before they end */
     bool may_split;             /* the parallel loop may be split among callers */
     int segments;               /* as often as cut loops around repeat what is inside, 0: once */
     int phase;
@@ -112,9 +114,12 @@ JOT_FN uint32_t jot_walk_team(Walk *w, const Stage *st, uint32_t value, EwOp op)
 JOT_FN void jot_walk_bind(Walk *w, uint32_t n, Ix add, int64_t left, int64_t copy);
 /* Loop n as one that counts its steps; a rest of it may follow; wide: callers share it. */
 JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide);
-/* ccode/lower/filled.c: ends of axes by numbers of the run; a block for what is before them. */
+/* ccode/lower/filled.c: ends of axes by numbers of the run; a block for what is before that of a
+ * loop that has just been bound, outer: the first over its axis. False: it opened none. */
 JOT_FN void jot_walk_filled(Walk *w);
-JOT_FN bool jot_walk_fills(Walk *w, uint32_t n);
+JOT_FN bool jot_walk_fills(Walk *w, uint32_t n, bool outer);
+/* The steps that callers share end with loop n, the first over its axis: `times` for each of it. */
+JOT_FN void jot_walk_end(Walk *w, uint32_t n, int64_t times);
 /* ccode/lower/cut.c; false: it is not worth it */
 JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide);
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);

@@ -169,8 +169,13 @@ wino_axes(Kernel *k, const Winograd *w, int *own)
     for (int i = 0; i < 4; i++)
         own[i] = jot_kernel_axis(k, name[i], i < 2 ? w->side + 2 : w->side);
     for (int i = 0; i < 2; i++) {
-        ext[i] = k->axes.v[w->space[i]].ext;
-        k->axes.v[w->space[i]].ext = w->tiles[i];
+        KAxis *rows = &k->axes.v[w->space[i]];
+        Ix end = jot_axis_end(k, w->space[i]);
+        ext[i] = rows->ext;
+        rows->ext = rows->ended = w->tiles[i];
+        if (end)
+            rows->end = jot_ix_div(k->ix, jot_ix_add(k->ix, end, jot_ix_const(k->ix, w->side - 1)),
+                                   jot_ix_const(k->ix, w->side), NULL);
         k->axes.v[w->window[i]].ext = w->side + 2;
     }
     jot_respace_open(&r, k);

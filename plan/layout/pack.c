@@ -101,6 +101,26 @@ pack_fail(Make *m)
                               : jot_fail(m->ctx, JOT_EUSE, "plan: a copy could not be made");
 }
 
+/* Where the kernel's axes end in plans of which some do; of a border those alone along which there
+ * is none. A number more in var[*n]. */
+static bool
+pack_ends(Make *m, Kernel *k, uint32_t pos, const Layout *border, uint32_t *var, int *n)
+{
+    const OpenEnds *ends = m->plan->open ? m->plan->open->ends : NULL;
+    NodeId id = m->s->list.v[pos];
+    BuildArgs args = {0};
+    int i;
+    bool ok = true;
+
+    for (i = 0; ends && ok && i < *n; i++)
+        ok = jot_vec_add(m->ctx, args.bufs, id, "plan");
+    ok = ok && (!ends || jot_open_ends(m->ctx, &m->s->list, ends, border, k, &args))
+      && (args.bufs.n <= (uint32_t)*n
+          || jot_plan_var(m, jot_node(m->ctx, ends->sizes)->at, &var[(*n)++]));
+    jot_build_free(m->ctx, &args);
+    return ok;
+}
+
 /* The variable that a copy is written to. */
 static bool
 pack_var(Make *m, PlanCopied *copy, const Node *node)
@@ -134,9 +154,10 @@ pack_border(Make *m, uint32_t var, const Layout *l, uint32_t copy)
 {
     jot_DType dtype = (jot_DType)jot_node(m->ctx, m->s->list.v[m->plan->vars.v[var].pos])->dtype;
     const PlanKnown *known;
+    uint32_t vars[2] = {var, 0};
     Kernel k;
     bool ok, keep, halo = false;
-    int d;
+    int d, n = 1;
 
     for (d = 0; d < l->rank; d++)
         halo |= l->halo_lo[d] || l->halo_hi[d];
@@ -148,8 +169,10 @@ pack_border(Make *m, uint32_t var, const Layout *l, uint32_t copy)
         return jot_plan_own_known(m, known, copy, &var, 1);
     if (m->ctx->mem.failed)
         return pack_fail(m);
-    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix) && border_build(&k, dtype, l);
-    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, copy, &var, 1, keep) : pack_fail(m);
+    ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix) && border_build(&k, dtype, l)
+      && pack_ends(m, &k, m->plan->vars.v[var].pos, l, vars, &n);
+    ok = ok ? jot_plan_own_step(m, &k, "border", NULL, copy, vars, (uint32_t)n, keep)
+            : pack_fail(m);
     jot_kernel_close(&k);
     return ok;
 }
@@ -160,9 +183,10 @@ jot_plan_pack(Make *m, PlanCopied *copy)
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
     SchedOwn tiles = {jot_winograd_taps_sched, copy->winograd};
     const PlanKnown *known;
-    uint32_t var[2];
+    uint32_t var[3];
     Kernel k;
     bool ok, keep;
+    int n = 2;
 
     if (copy->var) {
         jot_plan_var_touch(m, copy->var - 1);
@@ -185,9 +209,11 @@ jot_plan_pack(Make *m, PlanCopied *copy)
         return pack_fail(m);
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
       && (copy->winograd ? jot_winograd_taps(copy->winograd, m->layout[copy->pos], &k)
-                      : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout));
+                      : pack_build(&k, (jot_DType)node->dtype, m->layout[copy->pos], copy->layout))
+      && pack_ends(m, &k, copy->pos, NULL, var, &n);
     ok = ok ? jot_plan_own_step(m, &k, copy->winograd ? "tiles of taps" : "pack",
-                                copy->winograd ? &tiles : NULL, copy->kept ? copy->var : 0, var, 2,
+                                copy->winograd ? &tiles : NULL, copy->kept ? copy->var : 0, var,
+                                (uint32_t)n,
                                 keep)
             : pack_fail(m);
     jot_kernel_close(&k);
@@ -200,10 +226,11 @@ jot_plan_unpack(Make *m, const PlanCopied *copy)
 {
     const Node *node = jot_node(m->ctx, m->s->list.v[copy->pos]);
     const PlanKnown *known;
-    uint32_t var[2];
+    uint32_t var[3];
     Layout rows;
     Kernel k;
     bool ok, keep;
+    int n = 2;
 
     var[0] = copy->var - 1;
     if (!jot_plan_var(m, copy->pos, &var[1]) || !jot_layout_rowmajor(&rows, node->rank, node->ext))
@@ -216,8 +243,9 @@ jot_plan_unpack(Make *m, const PlanCopied *copy)
     if (m->ctx->mem.failed)
         return pack_fail(m);
     ok = jot_kernel_open(&k, &m->ctx->mem, &m->ctx->ix)
-      && pack_build(&k, (jot_DType)node->dtype, copy->layout, &rows);
-    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, 2, keep) : pack_fail(m);
+      && pack_build(&k, (jot_DType)node->dtype, copy->layout, &rows)
+      && pack_ends(m, &k, copy->pos, NULL, var, &n);
+    ok = ok ? jot_plan_own_step(m, &k, "unpack", NULL, 0, var, (uint32_t)n, keep) : pack_fail(m);
     jot_kernel_close(&k);
     return ok;
 }

@@ -4,6 +4,7 @@
  * Read before: ccode/strategy/strategy.h. After: plan/open/axes.c. */
 #ifndef JOT_OPEN_AXES_H
 #define JOT_OPEN_AXES_H
+#include "ccode/build/build.h"
 #include "ccode/strategy/strategy.h"
 #include "fuse/fuse.h"
 
@@ -27,6 +28,11 @@ typedef struct {
 /* What was fused in the plan for most; there: and can be in others. */
 typedef struct { bool there; uint64_t hash; Fusion fusion; } OpenFused;
 
+/* Where dimensions of a node end in a call: 1 + number in the variable `sizes`; 0: nowhere before
+ * its extent. born: of the node. */
+typedef struct { uint64_t born; uint8_t size[JOT_MAX_RANK]; } OpenEnd;
+typedef struct { NodeId sizes; uint32_t n; OpenEnd *node; } OpenEnds; /* per number of a node */
+
 /* Per step of plans that differ in extents: the kernels of two; axes that are not as long in
  * each. */
 typedef struct {
@@ -40,6 +46,7 @@ typedef struct {
     bool rows;               /* all variables are row-major: layouts are chosen by size */
     bool apart;              /* no contractions in turn on blocks of rows: these are of one size */
     Arena *arena;            /* of what they have */
+    const OpenEnds *ends;    /* n 0: one plan for the most, whose loops end (plan/open/mask.c) */
 } OpenSteps;
 
 /* open NULL: of a plan for one size. */
@@ -50,6 +57,10 @@ JOT_FN bool jot_open_axes(const OpenSteps *open, uint32_t step, Kernel *k); /* f
 /* jot_schedule; an open kernel gets the schedule that its form says. */
 JOT_FN bool jot_open_schedule(const OpenSteps *open, uint32_t step, Sched *s, Kernel *k,
                               const Wanted *want, Text *why);
+/* Where the kernel's axes end: those along which what it stores does, but for dimensions that have
+ * a halo in `border` (NULL: none). list: what is planned. False: memory. */
+JOT_FN bool jot_open_ends(jot_Ctx *ctx, const NodeList *list, const OpenEnds *ends,
+                          const Layout *border, Kernel *k, BuildArgs *args);
 /* plan/open/fused.c: jot_fuse; of plans that differ in extents, as for most. */
 JOT_FN bool jot_open_fuse(jot_Ctx *ctx, const FuseAsk *ask, const OpenSteps *open, Fusion *fusion);
 

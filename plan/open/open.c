@@ -8,7 +8,7 @@
  * variables, shapes, literals. Its block of temporaries is as large as the most extents ask.
  *
  * Read before: plan/open/open.h, plan/open/range.c. After: plan/function/function.c. */
-#include "plan/open/open.h"
+#include "plan/open/masked.h"
 
 /* ---- making --------------------------------------------------------------------------------- */
 
@@ -70,7 +70,7 @@ open_plan(Open *o)
 
     if (!jot_open_try(o, o))
         return false;
-    if (o->shared || !o->whole)
+    if (o->shared || o->masked || !o->whole)
         return true;
     if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
         return false;
@@ -142,25 +142,10 @@ open_let_go(Open *o)
 static void
 open_costs(Open *o)
 {
-    Plan *plan = o->shared->plan;
     uint32_t i;
-    int phase;
 
-    for (i = 0; i < plan->steps.n; i++) {
-        PlanStep *step = &plan->steps.v[i];
-        const OpenCost *most = &o->cost[i];
-        int64_t count = 0;
-        double part;
-
-        for (phase = 0; phase < step->best.phases; phase++)
-            count += step->best.count[phase];
-        part = most->count ? (double)count / (double)most->count : 1;
-        step->seconds = most->seconds * part;
-        step->cost.read = most->cost.read * part;
-        step->cost.written = most->cost.written * part;
-        step->cost.flops = most->cost.flops * part;
-        step->cost.points = most->cost.points * part;
-    }
+    for (i = 0; i < o->shared->plan->steps.n; i++)
+        jot_open_cost(&o->shared->plan->steps.v[i], &o->cost[i]);
 }
 
 static Func *
@@ -217,39 +202,45 @@ open_own(Open *o, OpenSize *s)
     return s->f != NULL;
 }
 
-/* The function that a call with these extents runs; NULL: failed. look: it is not run. */
+/* The function that a call with these extents runs, *masked if it is that one's; NULL: failed.
+ * look: it is not run. */
 static Func *
-open_func(Open *o, const int64_t *extent, bool look)
+open_func(Open *o, const int64_t *extent, bool look, Open **masked)
 {
     OpenSize *s = open_size(o, extent);
     Open *range;
 
     if (!s)
         return NULL;
-    s->used = ++o->clock;
-    s->calls += !look && s->calls < OPEN_OFTEN;
+    s->used = o->clock += !look;
+    s->calls += !look;
     if (!jot_open_range(o, extent, &range))
         return NULL;
     if (!range)
         return open_own(o, s) ? s->f : NULL;
-    if (s->calls == OPEN_OFTEN && !s->f && !o->ctx->config.deterministic) {
+    if (s->calls >= OPEN_OFTEN && s->calls * OPEN_SHARE >= o->clock && !s->f
+        && !o->ctx->config.deterministic) {
         if (!open_own(o, s))
             return NULL;
         jot_tier_begin(o->ctx, s->f->plan);
     }
-    return s->f && jot_tier_there(o->ctx, s->f->plan) ? s->f : open_resized(range, extent);
+    if (s->f && jot_tier_there(o->ctx, s->f->plan))
+        return s->f;
+    *masked = range->masked ? range : NULL;
+    return range->masked ? range->masked->f : open_resized(range, extent);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 static Func *
-open_called(jot_Func h, jot_Ints extents, const char *op, bool look)
+open_called(jot_Func h, jot_Ints extents, const char *op, bool look, Open **masked)
 {
     Func *f = jot_func_of(h, op);
     Open *o = f ? f->open : NULL;
     jot_Ctx *ctx = f ? f->ctx : NULL;
     int d;
 
+    *masked = NULL;
     if (!f || ctx->status)
         return NULL;
     if (!o) {
@@ -274,39 +265,45 @@ open_called(jot_Func h, jot_Ints extents, const char *op, bool look)
                  (long long)step);
         return NULL;
     }
-    return open_func(o, extents.v, look);
+    return open_func(o, extents.v, look, masked);
 }
 
 bool
 jot_call_open(jot_Func h, jot_Ints extents, jot_Ins in, jot_Outs out)
 {
-    Func *f = open_called(h, extents, "call_open", false);
+    Open *masked;
+    Func *f = open_called(h, extents, "call_open", false, &masked);
 
-    return f && jot_func_call(f, in, out);
+    return f && (masked ? jot_masked_call(masked, extents.v, in, out) : jot_func_call(f, in, out));
 }
 
 bool
 jot_call_vars_open(jot_Func h, jot_Ints extents, jot_Vars in, jot_Var *out)
 {
     Func *made = jot_func_of(h, "call_vars_open"), *f;
+    Open *masked = NULL;
     int k;
 
     for (k = 0; made && made->open && out && k < made->open->nout; k++)
         out[k] = JOT_POISON(made->ctx);
-    f = made ? open_called(h, extents, "call_vars_open", false) : NULL;
-    return f && jot_func_call_vars(f, in, out);
+    f = made ? open_called(h, extents, "call_vars_open", false, &masked) : NULL;
+    return f && (masked ? jot_masked_call_vars(masked, extents.v, in, out)
+                        : jot_func_call_vars(f, in, out));
 }
 
 jot_Ints
 jot_open_shape(jot_Func h, jot_Ints extents, int output)
 {
-    Func *f = open_called(h, extents, "open_shape", true);
+    Open *masked;
+    Func *f = open_called(h, extents, "open_shape", true, &masked);
 
     if (f && (output < 0 || (uint32_t)output >= f->noutputs)) {
         jot_fail(f->ctx, JOT_ERANGE, "open_shape: output %d: 0 to %d asked", output,
                  (int)f->noutputs - 1);
         f = NULL;
     }
+    if (f && masked)
+        return jot_masked_shape(masked, extents.v, output);
     return f ? jot_ints(f->output[output].shape.rank, f->output[output].shape.ext)
              : jot_ints(-1, NULL);
 }

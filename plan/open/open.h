@@ -20,7 +20,8 @@ enum {
     OPEN_RANGES = 8,         /* ranges that are tried, beside the whole */
     OPEN_FEW = 4,            /* sizes that are no range */
     OPEN_FEW_ROWS = 32,      /* extents up to which schedules are of another kind */
-    OPEN_OFTEN = 3           /* calls of a size after which it gets kernels of its own */
+    OPEN_OFTEN = 3,          /* calls of a size after which it gets kernels of its own, ... */
+    OPEN_SHARE = 8           /* ... if it is one of so many calls */
 };
 
 /* The extents, and where they are sampled: on a grid at their upper end, which determines the
@@ -60,6 +61,7 @@ typedef struct { double seconds; KernelCost cost; int64_t count; } OpenCost;
 /* A size that was asked for: its function, once it has one. */
 typedef struct { int64_t extent[OPEN_MOST]; Func *f; uint32_t calls; uint64_t used; } OpenSize;
 
+typedef struct OpenMasked OpenMasked;
 struct Open {
     jot_Ctx *ctx;
     const char *op, *dialect; /* for messages; of a text, NULL: the backend compiles it */
@@ -71,11 +73,13 @@ struct Open {
     jot_DType *dtype;        /* of outputs, as it made them last */
     int nin, nout;
     Func *shared;            /* its plan is for all extents from low on; NULL: there is none */
+    OpenMasked *masked;      /* ... instead: one for the most extents (plan/open/mask.c), or NULL */
+    int64_t shown[JOT_MAX_RANK]; /* the shape that was asked for last */
     int64_t low[OPEN_MOST], now[OPEN_MOST];
     Vec(OpenNumber) numbers;
     OpenCost *cost;          /* per step, at the most extents */
     Vec(OpenSize) sizes;
-    uint64_t clock;
+    uint64_t clock;          /* calls so far */
     char why[240];           /* there is no plan for all extents: why */
     bool tried, whole;       /* shared is what can be; ranges within would be no better */
     /* Ranges within, once a call fell into them: below low, extent by extent; where there is no
@@ -113,6 +117,7 @@ JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, bool device,
 typedef struct { Func *f[OPEN_SAMPLES]; } OpenSet;
 JOT_FN void jot_open_extents(const Open *o, const int64_t *extent, Text *out);
 JOT_FN void jot_open_between(const Open *o, const int64_t *least, const int64_t *most, Text *t);
+JOT_FN bool jot_open_graph(Open *o, const int64_t *extent, const char *op); /* o->in, o->out */
 JOT_FN Func *jot_open_build(Open *o, const int64_t *extent, const FuncFor *of);
 JOT_FN Func *jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs);
 JOT_FN bool jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set);
@@ -126,7 +131,11 @@ JOT_FN bool jot_open_same(Open *o, const Func *a, const Func *b);
 /* plan/open/open.c: the whole, of what the caller asks. False: refused. */
 JOT_FN bool jot_open_begin(Open *o, Arena *arena, const jot_Builder *b);
 
-/* plan/open/range.c: the range whose plan serves these extents, tried now if need be; NULL: none
+/* plan/open/range.c: what a step costs at most extents; then at others as much less as it has less
+ * to do. NULL: memory was refused. */
+JOT_FN OpenCost *jot_open_costs(Arena *arena, const Plan *plan);
+JOT_FN void jot_open_cost(PlanStep *step, const OpenCost *most);
+/* The range whose plan serves these extents, tried now if need be; NULL: none
  * does. False: failed. */
 JOT_FN bool jot_open_range(Open *root, const int64_t *extent, Open **range);
 /* Which range within the extents are in, its space; *at: where it is kept, NULL: none. */

@@ -7,30 +7,50 @@
  * than OPEN_RANGES of them. Sizes of ranges of a few have a plan each.
  *
  * Read before: plan/open/open.h, plan/open/merge.h. After: plan/open/open.c. */
-#include "plan/open/open.h"
+#include "plan/open/masked.h"
 
 /* ---- trying ------------------------------------------------------------------------------- */
 
-/* What a step costs at most extents; at others as much less as it has less to do. */
-static bool
-range_costs(Open *o)
+JOT_FN OpenCost *
+jot_open_costs(Arena *arena, const Plan *plan)
 {
-    const Plan *plan = o->shared->plan;
+    OpenCost *cost = jot_arena_array(arena, OpenCost, (size_t)plan->steps.n + 1);
     uint32_t i;
     int phase;
 
-    o->cost = jot_arena_array(&o->shared->arena, OpenCost, (size_t)plan->steps.n + 1);
-    if (!o->cost)
-        return jot_fail_memory(o->ctx, "compile_open");
-    for (i = 0; i < plan->steps.n; i++) {
+    for (i = 0; cost && i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
 
-        o->cost[i].seconds = step->seconds;
-        o->cost[i].cost = step->cost;
+        cost[i].seconds = step->seconds;
+        cost[i].cost = step->cost;
         for (phase = 0; phase < step->best.phases; phase++)
-            o->cost[i].count += step->best.count[phase];
+            cost[i].count += step->best.count[phase];
     }
-    return true;
+    return cost;
+}
+
+JOT_FN void
+jot_open_cost(PlanStep *step, const OpenCost *most)
+{
+    int64_t count = 0;
+    double part;
+    int phase;
+
+    for (phase = 0; phase < step->best.phases; phase++)
+        count += step->best.count[phase];
+    part = most->count ? (double)count / (double)most->count : 1;
+    step->seconds = most->seconds * part;
+    step->cost.read = most->cost.read * part;
+    step->cost.written = most->cost.written * part;
+    step->cost.flops = most->cost.flops * part;
+    step->cost.points = most->cost.points * part;
+}
+
+/* It has a plan, for extents from low on. */
+static bool
+range_there(const Open *o)
+{
+    return o->shared || o->masked;
 }
 
 /* What jot_open_why says of a range, below it first said of the whole. */
@@ -44,9 +64,9 @@ range_told(const Open *o, const Open *root, Text *t)
     if (o != root) {
         jot_text_f(t, "; ");
         jot_open_between(o, o->space.least, o->space.most, t);
-        jot_text_f(t, o->shared ? ": one plan" : ": ");
+        jot_text_f(t, range_there(o) ? ": one plan" : ": ");
     }
-    if (!o->shared)
+    if (!range_there(o))
         jot_text_f(t, "%s: %s", o->half[0] || o->half[1] ? "no one plan serves each size"
                                                          : "each size has a plan of its own",
                    o->why);
@@ -107,11 +127,13 @@ jot_open_try(Open *o, Open *root)
     o->whole = !o->dialect && !backend->compile;
     if (o->whole)
         jot_text_f(&why, "the interpreter has no kernels");
-    else if (!jot_open_merge(o))
+    else if (!o->dialect && !backend->device && !jot_open_mask(o, &o->masked))
+        return false;
+    else if (!o->masked && !jot_open_merge(o))
         return false;
     range_serves(o);
-    if (o->shared && !range_costs(o))
-        return false;
+    if (o->shared && !(o->cost = jot_open_costs(&o->shared->arena, o->shared->plan)))
+        return jot_fail_memory(o->ctx, "compile_open");
     o->tried = true;
     range_tell(root);
     return true;
@@ -168,7 +190,7 @@ jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s)
 
     *s = o->space;
     *at = NULL;
-    if (o->shared) {
+    if (range_there(o)) {
         for (d = 0; extent[d] >= o->low[d]; d++)
             s->least[d] = o->low[d];
         s->most[d] = o->low[d] - s->step[d];
@@ -196,9 +218,9 @@ jot_open_range(Open *root, const int64_t *extent, Open **range)
     for (*range = NULL;; o = *at) {
         if (!jot_open_try(o, root))
             return false;
-        for (d = 0; o->shared && d < o->space.n && extent[d] >= o->low[d]; d++)
+        for (d = 0; range_there(o) && d < o->space.n && extent[d] >= o->low[d]; d++)
             ;
-        if (o->shared && d == o->space.n) {
+        if (range_there(o) && d == o->space.n) {
             *range = o;
             return true;
         }
@@ -226,6 +248,7 @@ jot_open_end(Open *o)
     if (!o)
         return;
     jot_func_end(o->shared);
+    jot_masked_end(o->masked);
     for (d = 0; d < OPEN_MOST; d++)
         jot_open_end(o->below[d]);
     for (d = 0; d < 2; d++)

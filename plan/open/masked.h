@@ -1,0 +1,82 @@
+/* plan/open/masked.h - one plan for the most extents: what lies beyond those of a call is masked in
+ * reductions, and loops end before it.
+ *
+ * Read before: plan/open/open.h. After: plan/open/follow.c, plan/open/mask.c,
+ * plan/open/padded.c. */
+#ifndef JOT_OPEN_MASKED_H
+#define JOT_OPEN_MASKED_H
+#include "plan/open/open.h"
+
+enum { MASKED_SIZES = 64 };  /* extents, and literals, that follow those of a call */
+
+/* A variable of the most extents. size[d]: 1 + number of the size that its dimension d has in a
+ * call; 0: always ext[d]. */
+typedef struct { uint8_t size[JOT_MAX_RANK]; FuncShape shape; Buffer *buf; } MaskedVar;
+
+/* in: then the sizes, and the literals if there are any. */
+struct OpenMasked {
+    jot_Ctx *ctx;
+    Func *f;
+    Arena arena;
+    int nin, nout, nsizes, nreals;
+    MaskedVar *in, *out;
+    OpenFit size[MASKED_SIZES];
+    OpenLiteral real[MASKED_SIZES];
+    int64_t now[MASKED_SIZES];   /* sizes of the last call */
+    Buffer *sizes, *reals;
+    OpenCost *cost;              /* per step, at the most extents */
+    int64_t (*count)[2][SCHED_PHASES]; /* ... steps of its best launch and of the quick one */
+};
+
+/* What is compared of a graph's node, and what may follow the extents. */
+typedef struct {
+    uint64_t hash;
+    jot_Scalar value;
+    int rank;
+    int64_t ext[JOT_MAX_RANK];
+    uint8_t size[JOT_MAX_RANK]; /* 1 + number of the size; 0: none */
+    uint8_t real;               /* ... of its value */
+    NodeId now;                 /* what it became */
+    /* Of a REINDEX: the number of what it reads, how far beyond its end along each dimension. */
+    uint32_t from;
+    int64_t reach[JOT_MAX_RANK];
+    /* What lies beyond the end is read, as `outside`, so far. */
+    bool read;
+    jot_Scalar outside;
+    int64_t until[JOT_MAX_RANK];
+} MaskNode;
+enum { MASK_FAR = 1 << 20 };    /* anywhere */
+
+/* What making it works on. */
+typedef struct {
+    Open *o;
+    OpenMasked *m;
+    Arena arena;
+    MaskNode *sample[OPEN_SAMPLES]; /* inputs behind the nodes */
+    uint32_t n[OPEN_SAMPLES];
+    bool good[OPEN_SAMPLES];
+    int base;
+    NodeId sizes, reals;        /* variables; 0: none */
+    bool used;                  /* ... sizes, by the graph */
+    bool assigns;               /* the builder assigns states */
+    uint32_t out[64];           /* outputs: numbers of nodes */
+    OpenEnds ends;
+} Mask;
+
+/* plan/open/follow.c: the graphs of all samples, and what of them follows the extents; then
+ * k->good[k->base] says whether it can be. False: failed. */
+JOT_FN bool jot_mask_learn(Mask *k);
+JOT_FN void jot_mask_not(Mask *k, const char *why);          /* it cannot be */
+JOT_FN bool jot_mask_order(const Open *o, NodeList *list);  /* the graph of o->out */
+JOT_FN uint8_t jot_mask_level(const Mask *k); /* from which on samples agree; OPEN_LEVELS: none */
+/* plan/open/mask.c: the graph of the most extents, masked, and the function of it. What follows
+ * extents is learned from the graphs of all samples. *m NULL: it cannot be, o->why says why. False:
+ * failed. */
+JOT_FN bool jot_open_mask(Open *o, OpenMasked **m);
+/* plan/open/padded.c: calls; shapes of an output for some extents, in *ext. */
+JOT_FN bool jot_masked_call(Open *o, const int64_t *extent, jot_Ins in, jot_Outs out);
+JOT_FN bool jot_masked_call_vars(Open *o, const int64_t *extent, jot_Vars in, jot_Var *out);
+JOT_FN jot_Ints jot_masked_shape(Open *o, const int64_t *extent, int output);
+JOT_FN void jot_masked_end(OpenMasked *m);
+
+#endif

@@ -1,0 +1,254 @@
+/* plan/open/padded.c - calls of a masked function: its variables are as large as at the most
+ * extents, the caller's as at those of the call.
+ *
+ *     caller   (2, 3)     a b c / d e f
+ *     here     (2, 5)     a b c 0 0 / d e f 0 0       the rest of an input is 0
+ *
+ *   requires  a call that is in bounds      keeps  results until all of them are there
+ * Read before: plan/open/masked.h. After: plan/open/open.c. */
+#include "plan/open/masked.h"
+
+/* ---- sizes ---------------------------------------------------------------------------------- */
+
+static void
+padded_launch(const OpenMasked *m, PlanLaunch *l, const int64_t *most)
+{
+    int phase;
+
+    for (phase = 0; phase < l->phases; phase++) {
+        const EmitEnd *e = &l->end[phase];
+        int64_t n = e->size ? (m->now[e->size - 1] + e->step - 1) / e->step * e->times : INT64_MAX;
+
+        l->count[phase] = n < most[phase] ? n : most[phase];
+    }
+}
+
+/* Steps of launches, and what they cost, from which the number of threads follows. */
+static void
+padded_steps(OpenMasked *m)
+{
+    Plan *plan = m->f->plan;
+    uint32_t i;
+
+    for (i = 0; i < plan->steps.n; i++) {
+        padded_launch(m, &plan->steps.v[i].best, m->count[i][0]);
+        padded_launch(m, &plan->steps.v[i].quick, m->count[i][1]);
+        jot_open_cost(&plan->steps.v[i], &m->cost[i]);
+    }
+}
+
+/* Those of the call; inputs are cleared if they are others than before. */
+static void
+padded_sizes(Open *o, const int64_t *extent)
+{
+    OpenMasked *m = o->masked;
+    size_t nbytes = (size_t)o->space.n * sizeof *extent;
+    int i;
+
+    if (!memcmp(o->now, extent, nbytes))
+        return;
+    memcpy(o->now, extent, nbytes);
+    for (i = 0; i < m->nsizes; i++)
+        m->now[i] = jot_open_value(&o->space, &m->size[i], extent);
+    memcpy(m->sizes->p, m->now, (size_t)m->nsizes * sizeof *m->now);
+    for (i = 0; i < m->nreals; i++)
+        ((float *)m->reals->p)[i] = (float)jot_open_literal_at(&o->space, &m->real[i], extent).f;
+    for (i = 0; i < m->nin; i++)
+        memset(m->in[i].buf->p, 0, m->in[i].shape.nbytes);
+    padded_steps(m);
+}
+
+static size_t
+padded_extents(const OpenMasked *m, const MaskedVar *v, int64_t *ext)
+{
+    size_t nbytes = jot_dtype_nbytes(v->shape.dtype);
+    int d;
+
+    for (d = 0; d < v->shape.rank; d++) {
+        ext[d] = v->size[d] ? m->now[v->size[d] - 1] : v->shape.ext[d];
+        nbytes *= (size_t)ext[d];
+    }
+    return nbytes;
+}
+
+/* ---- copies --------------------------------------------------------------------------------- */
+
+/* Between a variable and the caller's elements, of which the last dimensions lie in one piece. */
+static void
+padded_copy(const OpenMasked *m, const MaskedVar *v, char *own, bool in)
+{
+    int64_t ext[JOT_MAX_RANK], at[JOT_MAX_RANK] = {0};
+    size_t run = jot_dtype_nbytes(v->shape.dtype), total = padded_extents(m, v, ext);
+    char *box = v->buf->p, *end = own + total;
+    int d = v->shape.rank, k;
+
+    for (; d > 0 && ext[d - 1] == v->shape.ext[d - 1]; d--)
+        run *= (size_t)ext[d - 1];
+    run *= d > 0 ? (size_t)ext[--d] : 1;
+    while (own < end) {
+        size_t from = 0;
+
+        for (k = 0; k < v->shape.rank; k++)
+            from = from * (size_t)v->shape.ext[k] + (size_t)(k < d ? at[k] : 0);
+        from *= jot_dtype_nbytes(v->shape.dtype);
+        memcpy(in ? box + from : own, in ? own : box + from, run);
+        own += run;
+        for (k = d; k-- > 0 && ++at[k] == ext[k]; at[k] = 0)
+            ;
+    }
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static bool
+padded_fits(Open *o, const char *list, int n, const MaskedVar *v, int given, const void *p,
+            size_t nbytes)
+{
+    int64_t ext[JOT_MAX_RANK];
+    size_t want = padded_extents(o->masked, v, ext);
+    char text[SHAPE_TEXT];
+
+    (void)given;
+    if (nbytes != want)
+        return jot_fail(o->ctx, JOT_ESHAPE, "call: %s[%d] is %s %s: %zu bytes asked, %zu found",
+                        list, n, jot_dtype_name(v->shape.dtype),
+                        jot_shape_str(text, v->shape.rank, ext), want, nbytes);
+    return p || !nbytes || jot_fail(o->ctx, JOT_EUSE, "call: %s[%d] is NULL", list, n);
+}
+
+static bool
+padded_run(Open *o)
+{
+    OpenMasked *m = o->masked;
+    jot_In in[66];
+    jot_Out out[64];
+    int i, n = 0;
+
+    for (i = 0; i < m->nin; i++)
+        in[n++] = JOT_IN(m->in[i].buf->p, m->in[i].shape.nbytes);
+    in[n++] = JOT_IN(m->sizes->p, MASKED_SIZES * sizeof(int64_t));
+    if (m->nreals)
+        in[n++] = JOT_IN(m->reals->p, ((size_t)m->nreals + 1) * sizeof(float));
+    for (i = 0; i < m->nout; i++)
+        out[i] = JOT_OUT(m->out[i].buf->p, m->out[i].shape.nbytes);
+    return jot_func_call(m->f, (jot_Ins){n, in}, (jot_Outs){m->nout, out});
+}
+
+JOT_FN bool
+jot_masked_call(Open *o, const int64_t *extent, jot_Ins in, jot_Outs out)
+{
+    OpenMasked *m = o->masked;
+    int i;
+
+    if (in.n != m->nin || out.n != m->nout || (in.n && !in.v) || (out.n && !out.v))
+        return jot_fail(o->ctx, in.n != m->nin || out.n != m->nout ? JOT_ERANGE : JOT_EUSE,
+                        "call: %d inputs and %d outputs asked, %d and %d found", m->nin, m->nout,
+                        in.v ? in.n : 0, out.v ? out.n : 0);
+    padded_sizes(o, extent);
+    for (i = 0; i < in.n; i++)
+        if (!padded_fits(o, "in", i, &m->in[i], in.n, in.v[i].data, in.v[i].nbytes))
+            return false;
+    for (i = 0; i < out.n; i++)
+        if (!padded_fits(o, "out", i, &m->out[i], out.n, out.v[i].data, out.v[i].nbytes))
+            return false;
+    for (i = 0; i < in.n; i++)
+        padded_copy(m, &m->in[i], (char *)(uintptr_t)in.v[i].data, true);
+    if (!padded_run(o))
+        return false;
+    for (i = 0; i < out.n; i++)
+        padded_copy(m, &m->out[i], out.v[i].data, false);
+    return true;
+}
+
+static Node *
+padded_node(const Open *o, jot_Var v)
+{
+    return jot_node(o->ctx, o->ctx->slots.v[v.slot].node);
+}
+
+static bool
+padded_var_fits(Open *o, jot_Vars in, int k)
+{
+    const MaskedVar *v = &o->masked->in[k];
+    NodeId id = jot_node_at(o->ctx, in, k, "call_vars", "in");
+    const Node *n = id ? jot_node(o->ctx, id) : NULL;
+    int64_t ext[JOT_MAX_RANK];
+    char a[SHAPE_TEXT], b[SHAPE_TEXT];
+
+    if (!n)
+        return false;
+    padded_extents(o->masked, v, ext);
+    if (n->dtype == v->shape.dtype && n->rank == v->shape.rank
+        && !memcmp(n->ext, ext, (size_t)n->rank * sizeof *ext))
+        return true;
+    return jot_fail(o->ctx, n->dtype != v->shape.dtype ? JOT_EDTYPE : JOT_ESHAPE,
+                    "call_vars: in[%d] is %s %s, the extents of the call ask %s %s", k,
+                    jot_dtype_name((jot_DType)n->dtype), jot_shape_str(a, n->rank, n->ext),
+                    jot_dtype_name(v->shape.dtype), jot_shape_str(b, v->shape.rank, ext));
+}
+
+JOT_FN bool
+jot_masked_call_vars(Open *o, const int64_t *extent, jot_Vars in, jot_Var *out)
+{
+    OpenMasked *m = o->masked;
+    int64_t ext[JOT_MAX_RANK];
+    int k, made = 0;
+    bool ok;
+
+    if ((!out && m->nout) || in.n != m->nin)
+        return jot_fail(o->ctx, in.n != m->nin ? JOT_ERANGE : JOT_EUSE,
+                        "call_vars: %d variables asked, %d found; out is %s", m->nin, in.n,
+                        out ? "given" : "NULL");
+    padded_sizes(o, extent);
+    for (k = 0, ok = true; ok && k < in.n; k++)
+        ok = padded_var_fits(o, in, k);
+    ok = ok && jot_run(o->ctx, in);
+    for (; ok && made < m->nout; made++) {
+        padded_extents(m, &m->out[made], ext);
+        out[made] = jot_array(o->ctx, m->out[made].shape.dtype,
+                              jot_ints(m->out[made].shape.rank, ext), NULL);
+        ok = out[made].slot != 0;
+    }
+    for (k = 0; ok && k < in.n; k++)
+        padded_copy(m, &m->in[k], padded_node(o, in.v[k])->data->p, true);
+    ok = ok && padded_run(o);
+    for (k = 0; k < made; k++)
+        if (ok)
+            padded_copy(m, &m->out[k], padded_node(o, out[k])->data->p, false);
+        else if (out[k].slot)
+            jot_free(out[k]);
+    for (k = 0; !ok && k < m->nout; k++)
+        out[k] = JOT_POISON(o->ctx);
+    return ok;
+}
+
+JOT_FN jot_Ints
+jot_masked_shape(Open *o, const int64_t *extent, int output)
+{
+    OpenMasked *m = o->masked;
+    const MaskedVar *v = &m->out[output];
+    int d;
+
+    for (d = 0; d < v->shape.rank; d++)
+        o->shown[d] = v->size[d] ? jot_open_value(&o->space, &m->size[v->size[d] - 1], extent)
+                                 : v->shape.ext[d];
+    return jot_ints(v->shape.rank, o->shown);
+}
+
+JOT_FN void
+jot_masked_end(OpenMasked *m)
+{
+    int i;
+
+    if (!m)
+        return;
+    jot_func_end(m->f);
+    for (i = 0; i < m->nin && m->in; i++)
+        jot_buffer_unref(m->ctx, m->in[i].buf);
+    for (i = 0; i < m->nout && m->out; i++)
+        jot_buffer_unref(m->ctx, m->out[i].buf);
+    jot_buffer_unref(m->ctx, m->sizes);
+    jot_buffer_unref(m->ctx, m->reals);
+    jot_arena_free(&m->arena);
+    jot_mem_free(&m->ctx->mem, m, sizeof *m);
+}
