@@ -114,8 +114,8 @@ test_rows(void)
     }
 }
 
-/* Keys lie along the sum: where they leave no rest of lanes they are turned in registers as they
- * are packed, in one panel or several. */
+/* Keys lie along the sum: where its terms leave no rest of lanes they are turned in registers as
+ * they are packed, in one panel or several. */
 static void
 test_turned(void)
 {
@@ -127,8 +127,7 @@ test_turned(void)
         for (int m = 0; m < 3; m++) {
             IrCase c;
             Text text = {0};
-            bool whole = machines[m].lanes >= 4 && shape[i][1] % machines[m].lanes == 0
-                      && shape[i][2] % machines[m].lanes == 0;
+            bool whole = machines[m].lanes >= 4 && shape[i][2] % machines[m].lanes == 0;
 
             text.mem = &ir_mem;
             make_attention(&c, shape[i][0], shape[i][1], shape[i][2], 1);
