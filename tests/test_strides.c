@@ -274,7 +274,8 @@ main(void)
     for (int t = 0; t < 3; t++) {
         test_values(targets[t]);
         test_far_halves(targets[t], JOT_BF16);
-        test_far_halves(targets[t], JOT_F16);
+        if (t < 2)
+            test_far_halves(targets[t], JOT_F16);
     }
     for (int stride = 2; stride <= 4; stride++) {
         has(repeated, "repeated", ROWS, 160, stride, "every_1");

@@ -388,7 +388,7 @@ store_together(Printer *p, uint32_t store, const Stores *s)
 }
 
 /* What is computed is so for all lanes at once, and each goes to its place; halves are rounded as
- * vectors are, in an array. */
+ * vectors are, in an array (four f16 are so one by one, and more slowly). */
 static bool
 store_far(Printer *p, uint32_t store)
 {
@@ -396,7 +396,7 @@ store_far(Printer *p, uint32_t store)
     const uint32_t *arg = &p->code->args.v[in->arg];
     const Inst *value = &p->code->inst.v[arg[1]];
     int dtype = p->k->bufs.v[in->aux].dtype;
-    bool half = jot_print_is_half(dtype) && in->dtype == JOT_F32;
+    bool half = in->dtype == JOT_F32 && (dtype == JOT_BF16 || (dtype == JOT_F16 && p->lanes > 4));
     int64_t stride = p->stride[arg[0]];
     if (!value->in_place || value->op != C_EW || (!half && (dtype < JOT_F32 || dtype != in->dtype))
         || !jot_print_lanes_operand_whole(p, arg[1]))

@@ -112,7 +112,7 @@ transpose_axes_fit(const Transpose *t)
     return transposed;
 }
 
-/* Rests: of rows that are turned with a block's others, and of copies, which are read as they can. */
+/* Rests: of rows, which are turned as well, and of copies, which are read as they can. */
 static bool
 transpose_blocks(const Transpose *t, bool rests)
 {
@@ -153,17 +153,19 @@ transpose_widest(Transpose *t, int lanes)
         if (transpose_find(t, false))
             return true;
     t->lanes = lanes;
-    return lanes >= least && transpose_find(t, true);
+    return lanes >= 2 * TRANSPOSE_LANES && transpose_find(t, true);
 }
 
-/* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many. */
+/* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many; where there is a
+ * rest anyway, one block of rows, which begin anywhere in their lines, and as many copies. */
 static int64_t
 transpose_tile(const Transpose *t, int axis, int64_t most)
 {
-    int64_t blocks = (t->k->axes.v[axis].ext + t->lanes - 1) / t->lanes, best = 1;
+    int64_t ext = t->k->axes.v[axis].ext, blocks = ext / t->lanes, best = 1;
+    bool rest = ext % t->lanes != 0;
 
-    for (int64_t n = 2; n * t->lanes <= most; n++)
-        if (blocks % n == 0)
+    for (int64_t n = 2; n * t->lanes <= most && n <= blocks; n++)
+        if (rest ? axis == t->along : blocks % n == 0)
             best = n;
     return best * t->lanes;
 }
