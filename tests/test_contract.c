@@ -244,7 +244,7 @@ test_tall(void)
     ir_end(&c);
 }
 
-/* b along the sum, packed in panels: turned in registers where no rest of lanes is left. */
+/* b along the sum, packed in panels: turned in registers where terms leave no rest of lanes. */
 static void
 test_turned(void)
 {
@@ -254,7 +254,7 @@ test_turned(void)
             int64_t columns = 96 + 4 * (rest == 1), terms = 80 + 4 * (rest == 2);
             IrCase c;
             Text text = {0};
-            bool whole = lanes >= 4 && columns % lanes == 0 && terms % lanes == 0;
+            bool whole = lanes >= 4 && terms % lanes == 0;
 
             text.mem = &ir_mem;
             make_product(&c, 1, 60, columns, terms, false, true, false);

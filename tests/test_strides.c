@@ -2,7 +2,8 @@
  * array of sums, in vectors of 64, 32 and 16 bytes (ccode/emit/lanes_memory.c, ccode/emit/jam.c):
  * neighbours that are stored together, every so many that are loaded, alone and beside each other,
  * whole vectors and parts; sums in the order of their rows, to the bit. All against plain loops, of
- * inputs and into outputs between protected pages; and that the texts have such vectors.
+ * inputs and into outputs between protected pages; halves that are stored farther apart, against
+ * the interpreter; and that the texts have such vectors.
  *
  * Guards: ccode/emit/jam.c, ccode/emit/lanes_memory.c, ccode/lower/independent.c. */
 #include "core.h"
@@ -221,14 +222,61 @@ has(Make *make, const char *what, int rows, int cols, int stride, const char *te
     jot_close(c);
 }
 
+/* exp(w[j] x[i, j, k]) of rows of 7 halves, which lie 7 apart along j. */
+static bool
+far_halves(jot_Ctx *c, jot_DType dtype, uint16_t *out)
+{
+    static float data[ROWS * 64 * 7], weight[64];
+    jot_Var x, w, y;
+    bool ok;
+
+    for (int i = 0; i < ROWS * 64 * 7; i++)
+        data[i] = (float)(i * 7919 % 101) / 32 - 2;
+    for (int i = 0; i < 64; i++)
+        weight[i] = (float)(i % 9) / 8;
+    x = jot_cast(jot_array(c, JOT_F32, JOT_SHAPE(ROWS, 64, 7), data), dtype);
+    w = jot_cast(jot_array(c, JOT_F32, JOT_SHAPE(64, 1), weight), dtype);
+    ok = jot_run(c, JOT_VARS(x, w)); /* apart, so that the product reads halves */
+    forget_log();
+    y = jot_exp(jot_mul(w, x));
+    ok = ok && jot_run(c, JOT_VARS(y)) && jot_data(y);
+    CHECK(ok, "halves: %s", jot_message(c));
+    if (ok)
+        memcpy(out, jot_data(y), sizeof *out * ROWS * 64 * 7);
+    return ok;
+}
+
+/* What is stored far apart is computed as a vector and rounded as one, as the interpreter does. */
+static void
+test_far_halves(const char *target, jot_DType dtype)
+{
+    static uint16_t want[ROWS * 64 * 7], got[ROWS * 64 * 7];
+    jot_Config config = {.backend = "interp"};
+    jot_Ctx *interp = jot_open(&config), *c = begin(target, "c");
+
+    if (c && far_halves(interp, dtype, want) && far_halves(c, dtype, got)) {
+        CHECK(!memcmp(want, got, sizeof want), "%s, %s: other values than the interpreter's",
+              target, jot_dtype_name(dtype));
+        CHECK(strstr(logged, "jotm_expf_x") && !strstr(logged, "jotm_expf("),
+              "%s, %s: exp lane by lane in\n%s", target, jot_dtype_name(dtype), logged);
+    }
+    jot_close(interp);
+    if (c)
+        jot_close(c);
+}
+
 int
 main(void)
 {
     static const char *const targets[] = {"native", "avx2", "sse"};
 
     catch_faults();
-    for (int t = 0; t < 3; t++)
+    for (int t = 0; t < 3; t++) {
         test_values(targets[t]);
+        test_far_halves(targets[t], JOT_BF16);
+        if (t < 2)
+            test_far_halves(targets[t], JOT_F16);
+    }
     for (int stride = 2; stride <= 4; stride++) {
         has(repeated, "repeated", ROWS, 160, stride, "every_1");
         has(taken, "taken", ROWS, 160 * stride, stride, "jot_mix2_");

@@ -139,15 +139,18 @@ chain_product(Chain *c, Writer *w, const ChainProduct *p)
 }
 
 /* A row's sum, a value, a store: one row after the other. l the axis along the rows, A its loops,
- * in lanes where there are enough; f the other axes that are kept, k those summed over. */
+ * in lanes where rows fill a vector, or a narrower one; f the other axes that are kept, k those
+ * summed over. */
 static const char *
 chain_along_rows(const Chain *c, Writer *w, LoopList *along, uint64_t kept, uint64_t summed,
                  int last)
 {
-    bool lanes = last >= 0 && c->wide > 1 && jot_chain_ext(c, last) >= c->wide;
+    int64_t ext = last < 0 ? 0 : jot_chain_ext(c, last);
+    bool part = ext >= LOOP_STEPS && (ext & (ext - 1)) == 0; /* a narrower vector, whole */
+    bool lanes = c->lanes > 1 && (ext >= c->lanes || part);
     bool beside = (kept & jot_chain_bit(last)) && summed;
     if (lanes)
-        jot_loops_add(along, last, c->wide, LOOP_SERIAL);
+        jot_loops_add(along, last, ext < c->wide ? c->lanes : c->wide, LOOP_SERIAL);
     jot_loops_add(along, last, 1, lanes ? LOOP_LANES : LOOP_SERIAL);
     jot_write_axis(w, 'l', last);
     jot_write_loops(w, 'A', along);

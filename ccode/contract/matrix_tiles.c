@@ -150,12 +150,11 @@ matrix_axes(const ContractMake *m, Dims *d, Stage *st, uint64_t axes, LoopKind k
         }
 }
 
-/* Words of b that lie along k, in blocks without a rest: turned in registers. */
+/* Words of b that lie along k, in blocks: turned in registers. */
 static bool
 matrix_turned(const ContractMake *m, uint32_t value, int last)
 {
     return m->lanes == AMX_WORDS && m->v < (int)m->k->axes.n && last < (int)m->k->axes.n &&
-           m->k->axes.v[last].ext % m->lanes == 0 && m->k->axes.v[m->v].ext % m->lanes == 0 &&
            jot_transpose_load(m->k, value, m->v, last, m->lanes);
 }
 

@@ -140,8 +140,7 @@ turned_along(const ContractMake *m, int n)
     last = last < 0 ? -1 : m->korder[last];
     return last >= 0 && !jot_stage_walked(&outer, last) && last < (int)m->k->axes.n
                    && m->v < (int)m->k->axes.n
-                   && left_in(m, n, last) % m->lanes == 0 && left_in(m, n, m->v) % m->lanes == 0
-                   && m->block % m->lanes == 0
+                   && left_in(m, n, last) % m->lanes == 0 && m->block % m->lanes == 0
                    && jot_transpose_load(m->k, m->c.b, m->v, last, m->lanes)
                ? last : -1;
 }

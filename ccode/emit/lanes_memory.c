@@ -387,7 +387,8 @@ store_together(Printer *p, uint32_t store, const Stores *s)
     }
 }
 
-/* What is computed is so for all lanes at once, and each goes to its place. */
+/* What is computed is so for all lanes at once, and each goes to its place; halves are rounded as
+ * vectors are, in an array (four f16 are so one by one, and more slowly). */
 static bool
 store_far(Printer *p, uint32_t store)
 {
@@ -395,14 +396,19 @@ store_far(Printer *p, uint32_t store)
     const uint32_t *arg = &p->code->args.v[in->arg];
     const Inst *value = &p->code->inst.v[arg[1]];
     int dtype = p->k->bufs.v[in->aux].dtype;
+    bool half = in->dtype == JOT_F32 && (dtype == JOT_BF16 || (dtype == JOT_F16 && p->lanes > 4));
     int64_t stride = p->stride[arg[0]];
-    if (!value->in_place || value->op != C_EW || dtype < JOT_F32 || dtype != in->dtype
+    if (!value->in_place || value->op != C_EW || (!half && (dtype < JOT_F32 || dtype != in->dtype))
         || !jot_print_lanes_operand_whole(p, arg[1]))
         return false;
     p->name[store] = jot_print_take(p, "every");
-    jot_print_f(p, "const jot_%sx%d %n = ", stored_type(p, in), p->lanes, p->name[store]);
+    if (half)
+        jot_print_f(p, "jot_u16 %n[%d];\n\tjot_st_%s_f32x%d(%n, ", p->name[store], p->lanes,
+                    jot_print_short(dtype), p->lanes, p->name[store]);
+    else
+        jot_print_f(p, "const jot_%sx%d %n = ", stored_type(p, in), p->lanes, p->name[store]);
     jot_print_stored(p, arg[1], dtype);
-    jot_text_f(p->out, ";\n");
+    jot_text_f(p->out, half ? ");\n" : ";\n");
     for (int l = 0; l < p->lanes; l++) {
         jot_print_indent(p);
         if (p->part)

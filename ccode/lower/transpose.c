@@ -9,7 +9,8 @@
  *     k l m n     k u m w     2 c m w        lanes: 64 mixes instead of 256 loads
  *     u v w x     l v n x     3 d n x
  *
- * Each copy asks for its column, and all of them share the records.
+ * Each copy asks for its column, and all of them share the records. Of fewer rows, at the end of an
+ * axis, the other lanes are the last row's.
  *
  * Read before: ccode/lower/walk.h. After: ccode/schedule/transpose.c, which makes such
  * schedules. */
@@ -47,23 +48,35 @@ transpose_rows(Walk *w, const Value *v, Ix *first)
     return true;
 }
 
+/* Rows of whole vectors, however many lanes are left: behind the last row it stands again. */
+static void
+transpose_load(Walk *w, const Value *v, Ix first, uint32_t *row)
+{
+    int left = w->lanes;
+
+    w->lanes = w->s->lanes;
+    for (int i = 0; i < w->lanes; i++)
+        row[i] = i < left ? jot_walk_vector(w, v->buf, jot_walk_at_lane(w, first, i), v->dtype)
+                          : row[left - 1];
+    w->lanes = left;
+}
+
 JOT_FN uint32_t
 jot_walk_transposed(Walk *w, const Value *v)
 {
     uint32_t row[TRANSPOSE_MOST], low;
-    Inst mix = jot_code_pure(C_MIX, v->dtype, w->lanes);
+    int n = w->s->lanes;
+    Inst mix = jot_code_pure(C_MIX, v->dtype, n);
     const KBuf *buf = &w->k->bufs.v[v->buf];
-    int n = w->lanes;
     Ix first;
 
-    if (n < 4 || n > TRANSPOSE_MOST || (n & (n - 1)) || n != w->s->lanes || w->copies.copies != n
+    if (n < 4 || n > TRANSPOSE_MOST || (n & (n - 1)) || n < w->lanes || w->copies.copies != n
         || w->copies.axis == w->vector_axis || w->s->group || v->ncond
         || (v->dtype != buf->dtype && (int)jot_dtype_compute((jot_DType)buf->dtype) != v->dtype)
         || jot_dtype_nbytes((jot_DType)v->dtype) != sizeof(float)
         || w->index.written[v->buf % 256] || !transpose_rows(w, v, &first))
         return 0;
-    for (int i = 0; i < n; i++)
-        row[i] = jot_walk_vector(w, v->buf, jot_walk_at_lane(w, first, i), v->dtype);
+    transpose_load(w, v, first, row);
     for (int half = 1; half < n; half *= 2)
         for (int i = 0; i < n; i++) {
             if (i & half)

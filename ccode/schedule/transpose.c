@@ -4,7 +4,7 @@
  *     y[b, a] = x[a, b]     !0: a:32p b:512p b:16 a:16 b:1u a:1v
  *
  *     16 x 16 elements a block: each line is read once and written once; where the axes are no
- *     multiples of that, 8 x 8 or 4 x 4
+ *     multiples of that, 8 x 8 or 4 x 4, or 16 x 16 with rests
  *
  * A tile of loops (ccode/schedule/choose.c) does the same element by element, and its stores are to
  * a line each, which lies in the other core's cache or on a page that is not at hand: by itself it
@@ -45,7 +45,7 @@ jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int l
         && v->op == VAL_LOAD
         && !v->ncond && jot_dtype_nbytes((jot_DType)v->dtype) == sizeof(float)
         && v->dtype == k->bufs.v[v->buf].dtype
-        && k->axes.v[across].ext % lanes == 0 && k->axes.v[along].ext % lanes == 0
+        && k->axes.v[along].ext % lanes == 0
         && transpose_stride(k, lanes, v->buf, v->at, along) == 1
         && transpose_stride(k, lanes, v->buf, v->at, across) >= lanes;
 }
@@ -112,15 +112,24 @@ transpose_axes_fit(const Transpose *t)
     return transposed;
 }
 
+/* Rests: of rows, which are turned as well, and of copies, which are read as they can. */
 static bool
-transpose_find(Transpose *t)
+transpose_blocks(const Transpose *t, bool rests)
+{
+    int64_t across = t->k->axes.v[t->across].ext, along = t->k->axes.v[t->along].ext;
+
+    return rests ? across > t->lanes && along > t->lanes
+                 : across % t->lanes == 0 && along % t->lanes == 0;
+}
+
+static bool
+transpose_find(Transpose *t, bool rests)
 {
     const Kernel *k = t->k;
 
     for (t->across = 0; t->across < (int)k->axes.n; t->across++)
         for (t->along = 0; t->along < (int)k->axes.n; t->along++)
-            if (t->across != t->along && k->axes.v[t->across].ext % t->lanes == 0
-                && k->axes.v[t->along].ext % t->lanes == 0 && transpose_axes_fit(t))
+            if (t->across != t->along && transpose_blocks(t, rests) && transpose_axes_fit(t))
                 return true;
     return false;
 }
@@ -141,19 +150,22 @@ transpose_widest(Transpose *t, int lanes)
     int least = transpose_least(t);
 
     for (t->lanes = lanes; t->lanes >= least; t->lanes /= 2)
-        if (transpose_find(t))
+        if (transpose_find(t, false))
             return true;
-    return false;
+    t->lanes = lanes;
+    return lanes >= 2 * TRANSPOSE_LANES && transpose_find(t, true);
 }
 
-/* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many. */
+/* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many; where there is a
+ * rest anyway, one block of rows, which begin anywhere in their lines, and as many copies. */
 static int64_t
 transpose_tile(const Transpose *t, int axis, int64_t most)
 {
-    int64_t blocks = t->k->axes.v[axis].ext / t->lanes, best = 1;
+    int64_t ext = t->k->axes.v[axis].ext, blocks = ext / t->lanes, best = 1;
+    bool rest = ext % t->lanes != 0;
 
-    for (int64_t n = 2; n * t->lanes <= most; n++)
-        if (blocks % n == 0)
+    for (int64_t n = 2; n * t->lanes <= most && n <= blocks; n++)
+        if (rest ? axis == t->along : blocks % n == 0)
             best = n;
     return best * t->lanes;
 }
@@ -187,7 +199,7 @@ jot_transpose_sched(Sched *s, Kernel *k, const Target *target, int lanes)
         ok = transpose_values(t)
                  ? transpose_widest(t, lanes)
                        || jot_sched_no(s, "nothing lies along another axis than it is written, in "
-                                          "whole blocks")
+                                          "blocks")
                  : jot_sched_no(s, "more than a few operations on loads of floats");
         ok = ok && transpose_write(t, s, k);
     }
