@@ -499,9 +499,9 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * which other kernels are chosen are ranges with a plan each, made when a call first falls into
  * one. In any case a call works in memory that is as large as the most extents ask, and for sizes
  * that came a few times, and are an eighth of the calls, kernels of their own are compiled beside,
- * and taken when they are there (not with config.deterministic). Where neither can be (jot_open_why says why; JOT_DUMP=p, too)
- * each size has a plan of its own, made when it first comes, of the last 64 that came; so it is
- * with the interpreter.
+ * and taken when they are there (not with config.deterministic). Where neither can be
+ * (jot_open_why says why; JOT_DUMP=p, too) each size has a plan of its own, made when it first
+ * comes, of the last 64 that came; so it is with the interpreter.
  *
  * JOT_ERANGE: extents outside of their bounds, by name; no extents, or more than
  * JOT_OPEN_EXTENTS. */
