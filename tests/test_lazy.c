@@ -331,8 +331,10 @@ main(int argc, char **argv)
         test_fetch(b);
         test_fetch_fails(b);
         test_start(b);
-        test_long(b, false);
-        test_long(b, true);
+        if (k < test_many(2, 3)) {
+            test_long(b, false);
+            test_long(b, true);
+        }
         test_assign(b);
         test_training(b, false);
         test_training(b, true);

@@ -572,7 +572,7 @@ main(int argc, char **argv)
             check_net(k, false);
             check_net(k, true);
         }
-    for (uint64_t seed = 1; seed <= (all ? 400 : 40); seed++)
+    for (uint64_t seed = 1; seed <= (all ? 400 : (uint64_t)test_many(14, 40)); seed++)
         check_drawn(seed);
     check_step("interp", "interp");
     check_step("tcc", "interp");

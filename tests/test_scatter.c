@@ -449,7 +449,7 @@ main(int argc, char **argv)
         char how[24];
 
         snprintf(how, sizeof how, "way %d", (int)k);
-        test_drawn(&ways[k], how, strcmp(ways[k].backend, "cpu") ? 150 : 60);
+        test_drawn(&ways[k], how, strcmp(ways[k].backend, "cpu") ? test_many(50, 150) : test_many(20, 60));
     }
     test_kernels();
     for (int k = 0; k < 3; k++) {
