@@ -186,6 +186,7 @@ test: deps
 
 # The whole suite, side by side in this order, the longest first. PoCL does not optimise, which
 # halves its time; it does in AS_SHIPPED and in make test-long.
+run-tests: export TEST_SHORT = 1
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
 # their time is optimisation of large kernels, which the others and make test-long have
@@ -265,10 +266,10 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
           test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \
-          test_line_buffer test_moments test_open_train test_pads test_prelude_bits test_prelude_vector test_queue \
+          test_line_buffer test_moments test_open test_open_train test_pads test_prelude_bits test_prelude_vector test_queue \
           test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
           test_threads test_tiers test_transpose test_types test_winograd
-LESS    = test_draws/50 test_function/5 test_machines/3 test_onnx/150 test_tune/23
+LESS    = test_draws/50 test_function/5 test_llama/tcc test_machines/3 test_onnx/150 test_tune/23
 CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))
 ASAN    = $(filter-out $(NOTASAN) $(BYCC) $(call names,$(CUT)),$(notdir $(TESTS)))

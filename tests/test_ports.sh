@@ -93,7 +93,7 @@ END
     unset JOT_LIBTCC
     mkdir "$dir/cache"
     b=$build/aarch64
-    tests="test_machine test_element test_run" flags="-O0 -DJOT_CHECKED -DJOT_NO_DATA -DJOT_NO_IO"
+    tests="test_machine test_element test_run" flags="-O0 -DJOT_CHECKED -DJOT_NO_DATA -DJOT_NO_IO -DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT"
     [ "$2" != all ] || { tests="$tests test_threads test_half" flags="-O1 -DJOT_CHECKED"; b=$b-all; }
     # shellcheck disable=SC2046,SC2086
     if ! ${MAKE:-make} -s -j"$(nproc)" CC=aarch64-linux-gnu-gcc CFLAGS="$flags" B="$b" \
