@@ -223,7 +223,7 @@ test_drawn(const char *backend, const char *policy, int lanes, int threads)
     bool here = !backend || !jot_error(c);
     if (!here)
         SKIP("backend %s: %s", backend, jot_message(c));
-    for (unsigned k = 0; here && k < (backend ? 16 : (unsigned)test_many(16, 48)); k++) {
+    for (unsigned k = 0; here && k < (backend ? 16 : lanes ? (unsigned)test_many(16, 48) : 48); k++) {
         static double got[20000], want[20000];
         jot_Ctx *on[2];
         int64_t n[3], count = 0;

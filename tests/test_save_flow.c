@@ -184,7 +184,7 @@ check_memory(void)
     int saved = 0;
 
     jot_for(JOT_VARS(h), JOT_VARS(s), cell, &w, &(jot_For){.stacked = 1, .every = 2}, o);
-    for (long k = 1; k < 2000 && !saved; k += test_many(5, 1)) {
+    for (long k = 1; k < 2000 && !saved; k += test_many(2, 1)) {
         heap.countdown = k;
         saved = jot_save(c, JOT_VARS(h, s, w), jot_vars(2, o), path);
         heap.countdown = 0;
