@@ -186,8 +186,9 @@ test: deps
 
 # The whole suite, side by side in this order, the longest first. PoCL does not optimise, which
 # halves its time; it does in AS_SHIPPED and in make test-long.
+run-tests: export TEST_SHORT = 1
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
-AS_SHIPPED = $(B)/tests/test_fuzz $(B)/tests/test_opencl
+AS_SHIPPED = $(B)/tests/test_fuzz
 # their time is optimisation of large kernels, which the others and make test-long have
 PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv epilogue filled forced gates half integers ir layout line_buffer pads save_flow stencil strides target types unpack view wild windows winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles and the part of
@@ -195,7 +196,7 @@ PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose conc
 FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"
 STOODIN = $(B)/tests/test_tiles $(B)/tests/test_swap $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 # programs that ask the same under sanitizers, in full, run under these alone; in make test-long by themselves, too
-ONCE    = $(addprefix $(B)/tests/,$(filter-out test_code test_custom test_extremes test_filled test_flow test_llama test_run test_running test_unpack,$(ASAN)))
+ONCE    = $(addprefix $(B)/tests/,$(filter-out test_code test_custom test_extremes test_flow test_run test_running,$(ASAN)))
 run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(patsubst %,"tools/plain.sh %",$(filter-out $(ONCE),$(PLAIN))) $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
@@ -208,7 +209,7 @@ DEVICE1 = "tests/test_device.sh $(B) opencl
 LONGEST = $(FAKE) tiles" $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
           $(MODE) paper" $(MODE) lanes" "tests/test_ports.sh $(B)" \
           $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" \
-          $(DEVICE1) tests/test_lazy tests/test_grad tests/test_element" \
+          $(DEVICE1) tests/test_grad tests/test_element" \
           $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \
           $(B)/tests/test_cuda
 # alone, at the end: children, since compilers are given little time to begin and folders are counted; tiers, since
@@ -223,7 +224,7 @@ test-long: all
 # what make test draws little of, drawn often; then all of it
 run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	@$(MAKE) -s asan-build BYCC= LESS=
-	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" $(DEVICE1)" \
+	@$(RUN) "$(B)/tests/test_prelude --all" "tests/test_fake.sh $(B) all" "tests/test_fake_opencl.sh $(B)" "tests/test_sanitize.sh $(B)" $(DEVICE1)" \
 	    "tests/test_ports.sh $(B) all" "$(B)/tests/test_cuda --all" "$(B)/tests/test_fuzz 10000" \
 	    "$(B)/tests/test_wild 20000 100000" "$(B)/tests/test_flags 2000 1000" "$(B)/tests/test_drawn 3000" \
 	    "$(B)/tests/test_forced 300 1000" "$(B)/tests/test_conv 600" "$(B)/tests/test_guard 400" \
@@ -233,7 +234,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_open 1" "$(B)/tests/test_open opencl all" "$(B)/tests/test_open_draws 20 1 opencl" "$(B)/tests/test_open_draws 300 1000" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
 	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_shapes --all" "$(B)/tests/test_integers --all" "$(B)/tests/test_prelude_vector --all" \
-	    $(filter-out $(ALONE) $(IDLE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(BYCC) $(call names,$(LESS))) --alone $(ALONE) $(IDLE) "$(B)/tests/test_children 8"
+	    $(filter-out $(ALONE) $(IDLE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(ASAN) $(BYCC) $(call names,$(CUT))) --alone $(ALONE) $(IDLE) "$(B)/tests/test_children 8"
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
 test-cuda:
@@ -265,11 +266,11 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
           test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \
-          test_line_buffer test_moments test_open_train test_pads test_prelude_bits test_prelude_vector test_queue \
+          test_line_buffer test_moments test_open test_open_train test_pads test_prelude_bits test_prelude_vector test_queue \
           test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
           test_threads test_tiers test_transpose test_types test_winograd
-LESS    = test_draws/50 test_function/5 test_machines/3 test_onnx/150 test_tune/23
-CUT     = test_memory/7 test_fuzz/40 test_wild/100 $(LESS)
+LESS    = test_draws/50 test_function/13 test_llama/tcc test_machines/1 test_onnx/50 test_tune/61
+CUT     = test_memory/7 test_fuzz/40 test_wild/40 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))
 ASAN    = $(filter-out $(NOTASAN) $(BYCC) $(call names,$(CUT)),$(notdir $(TESTS)))
 WATCHED = $(foreach x,$(ASAN) $(CUT),"tools/watched.sh $(B)/asan/tests/$(subst /, ,$x)")

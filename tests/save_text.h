@@ -81,7 +81,7 @@ load_refused(jot_Ctx *c, Heap *heap, const char *path)
     jot_Saved g;
     int loaded = 0;
 
-    for (long k = 1; k < 4000 && !loaded; k++) {
+    for (long k = 1; k < 4000 && !loaded; k += test_many(2, 1)) {
         uint32_t slots = jot_stats(c).live_slots, nodes = jot_stats(c).live_nodes;
 
         heap->countdown = k;

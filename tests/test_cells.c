@@ -391,7 +391,7 @@ check_refused(Program *program, int arg, int64_t step)
     int64_t n;
     bool done = false;
 
-    for (n = 1; !done && n < 100000; n += n < 300 ? 1 : step) {
+    for (n = 1; !done && n < 100000; n += n < test_many(60, 300) ? 1 : step) {
         Heap heap = {.countdown = n, .onwards = true};
         jot_Config config = {.backend = "interp",
                              .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};
@@ -417,8 +417,8 @@ main(void)
 
     for (i = 0; i < 8192; i++)
         numbers[i] = (float)((i * 7919) % 200 - 100) / 250;
-    all_of("interp", "reward", 40);
-    all_of("tcc", "reward", 25);
+    all_of("interp", "reward", test_many(14, 40));
+    all_of("tcc", "reward", test_many(10, 25));
     all_of("tcc", "paper", 10);
     all_of("tcc", "none", 5);
     check_counts();

@@ -133,9 +133,10 @@ test_programs(const char *policy)
 
 /* Products and their gradients by tiles. */
 static void
-test_tiles(void)
+test_tiles(int first)
 {
-    for (size_t i = 0; i < TILE_CASES + LARGE_CASES + BAND_CASES; i++) {
+    for (size_t i = (size_t)first; i < TILE_CASES + LARGE_CASES + BAND_CASES;
+         i += (size_t)test_many(3, 1)) {
         const TileCase *t = i < TILE_CASES ? &tile_cases[i]
                           : i < TILE_CASES + LARGE_CASES ? &large_cases[i - TILE_CASES]
                           : &band_cases[i - TILE_CASES - LARGE_CASES];
@@ -159,7 +160,7 @@ test_hopper(void)
     arch[0] = 90, narchs = 1;
     hopper = true;
     if (jot_nvrtc_arch(nvrtc, 90) == 90)
-        test_tiles();
+        test_tiles(test_many(1, 0));
     hopper = false;
     memcpy(arch, all, sizeof all);
     narchs = n;
@@ -312,7 +313,7 @@ main(int argc, char **argv)
     test_index_width();
     turns = !all;
     test_programs("paper");
-    test_tiles();
+    test_tiles(0);
     test_hopper();
     if (all)
         test_programs("reward");

@@ -18,7 +18,7 @@ trap 'rm -rf "$logs"' EXIT
 export build logs
 shift 2
 [ $# -gt 0 ] || # the longest first
-    set -- tests/test_ref 'examples/07_digits --quick' tests/test_nn tests/test_lazy tests/test_grad \
+    set -- tests/test_ref 'examples/07_digits --quick' tests/test_nn tests/test_grad \
         tests/test_element examples/01_first examples/02_conv examples/04_instance_norm
 printf '%s\n' "$@" | xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
     'set -- {}; log=$logs/$(basename "$1"); "$build/$1" $2 >"$log" 2>&1; echo $? >"$log.rc"'

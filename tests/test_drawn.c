@@ -207,7 +207,7 @@ main(int argc, char **argv)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     jot_Ctx *ctx[WAYS];
-    int i, n = argc > 1 ? atoi(argv[1]) : 60;
+    int i, n = argc > 1 ? atoi(argv[1]) : test_many(24, 60);
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const char *only = argc > 3 ? argv[3] : NULL;
 

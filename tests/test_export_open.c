@@ -262,7 +262,7 @@ no_memory(void)
     bool done = false;
     long n;
 
-    for (n = 1; !done; n += 7) {
+    for (n = 1; !done; n += test_many(29, 7)) {
         Heap heap = {0};
         jot_Ctx *c = open_on("interp", &heap, true);
         jot_Builder b = {1, few, 1, 1, build, NULL};

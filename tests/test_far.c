@@ -278,7 +278,7 @@ main(int argc, char **argv)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     jot_Ctx *ctx[WAYS];
-    int n = argc > 1 ? atoi(argv[1]) : 32;
+    int n = argc > 1 ? atoi(argv[1]) : test_many(12, 32);
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
 
     test_refused();

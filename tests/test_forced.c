@@ -480,7 +480,7 @@ refused_tile(void)
 int
 main(int argc, char **argv)
 {
-    int n = argc > 1 ? atoi(argv[1]) : 10, first = argc > 2 ? atoi(argv[2]) : 11;
+    int n = argc > 1 ? atoi(argv[1]) : test_many(6, 10), first = argc > 2 ? atoi(argv[2]) : 11;
     jot_Config config;
     jot_Ctx *c;
 

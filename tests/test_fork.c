@@ -153,7 +153,7 @@ child_forks(Parent *p)
     pid_t pid;
     Parent own;
 
-    parent_open(&own, jot_backend(p->c), SHARED);
+    parent_open(&own, jot_backend(p->c), jot_backend(p->c)[0] == 'i' ? SMALL : SHARED);
     fflush(stdout);
     pid = fork();
     if (!pid) {
@@ -197,7 +197,7 @@ test_backend(const char *backend)
     Parent p;
     int k;
 
-    parent_open(&p, backend, SHARED);
+    parent_open(&p, backend, backend[0] == 'i' ? SMALL : SHARED);
     for (k = 0; k < 3; k++) { /* at once; with compilers at work; later */
         in_child(&p, "closes", child_closes);
         parent_steps(&p, 2 * k, 1);

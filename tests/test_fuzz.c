@@ -135,7 +135,7 @@ main(int argc, char **argv)
     };
     enum { WAYS = sizeof ways / sizeof *ways };
     jot_Ctx *ctx[WAYS];
-    int i, n = argc > 1 ? atoi(argv[1]) : 100;
+    int i, n = argc > 1 ? atoi(argv[1]) : test_many(60, 100);
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     const char *only = argc > 3 ? argv[3] : NULL; /* one backend, each time */
     bool fresh = argc > 4 && !strcmp(argv[4], "fresh"); /* contexts of its own for each seed */

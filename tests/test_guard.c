@@ -575,7 +575,7 @@ int
 main(int argc, char **argv)
 {
     char cache[] = "/tmp/jot-guard-XXXXXX", remove[64];
-    int n = argc > 1 ? atoi(argv[1]) : 3;
+    int n = argc > 1 ? atoi(argv[1]) : test_many(1, 3);
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
     jot_Ctx *c = jot_open(&(jot_Config){.backend = "interp", .no_simplify = 1});
 

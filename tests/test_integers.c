@@ -393,7 +393,7 @@ main(int argc, char **argv)
     test_values("cc", "native", "default", false);
     test_values("cc", "avx2", "default", turns);
     test_values("cc", "sse", "default", turns);
-    test_values("cc", "native", "random:5", false);
+    test_values("cc", "native", "random:5", turns && test_many(1, 0));
     test_values("cc", "random:7", "default", turns);
     test_narrow();
     test_words("default");

@@ -215,7 +215,7 @@ int
 main(int argc, char **argv)
 {
     char dir[] = "/tmp/jot_textXXXXXX", cmd[64];
-    int programs = argc > 1 ? atoi(argv[1]) : 10;
+    int programs = argc > 1 ? atoi(argv[1]) : test_many(5, 10);
 
     if (!mkdtemp(dir))
         return 2;

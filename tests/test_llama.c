@@ -707,11 +707,11 @@ main(int argc, char **argv)
             test_logits(backends[i], kinds[i], i == 2 ? TOKENS : 12);
             test_rounded(backends[i]);
         }
+    test_files();
+    test_merges();
+    test_draws();
     if (argc < 2) {
         test_text();
-        test_files();
-        test_merges();
-        test_draws();
         test_learning();
     }
     return DONE();

@@ -211,10 +211,10 @@ main(void)
         fill(i & 1 ? 0 : 6000, MOST, 4, i & 2);
         for (k = 0; k < 1 << 14; k++)
             keep[k] = -1;
-        for (k = 0; k < (i < 4 ? 5 : 1); k++)
+        for (k = 0; k < (i < 4 ? 5 : 1); k += test_many(2, 1))
             check("cc", "reward", "default", threads[k], &cases[i], k & 1, keep);
         check("tcc", "paper", "default", 2, &cases[i], false, NULL);
-        for (k = 1; k < 4; k++) {
+        for (k = test_many(3, 1); k < 4; k++) {
             snprintf(schedule, sizeof schedule, "random:%d", k);
             check("tcc", "reward", schedule, 2, &cases[i], false, NULL);
         }

@@ -272,7 +272,7 @@ one_program(int64_t seed, bool told)
 int
 main(int argc, char **argv)
 {
-    int64_t n = argc > 1 ? atoll(argv[1]) : 8, first = argc > 2 ? atoll(argv[2]) : 1, i;
+    int64_t n = argc > 1 ? atoll(argv[1]) : test_many(6, 8), first = argc > 2 ? atoll(argv[2]) : 1, i;
 
     backend = argc > 3 ? argv[3] : "cpu";
     most_sizes = argc > 4 ? atoll(argv[4]) : most_sizes;

@@ -66,7 +66,7 @@ main(void)
             for (int k = 0; k < 9; k++)
                 check(c, targets[t], shapes[i], 2, k / 3, k % 3);
         srand(7);
-        for (int i = 0; i < 40 && !jot_error(c); i++) {
+        for (int i = 0; i < test_many(12, 40) && !jot_error(c); i++) {
             int s[4] = {1 + rand() % 9, 1 + rand() % 9, 1 + rand() % 9, 1 + rand() % 5};
             check(c, targets[t], s, rand() % 4, rand() % 3, rand() % 3);
         }

@@ -86,15 +86,16 @@ for word; do
     [ "$word" = -mcpu=native ] && word=-mcpu=cortex-a72
     set -- "$@" "$word"
 done
-exec aarch64-linux-gnu-gcc "$@"
+exec aarch64-linux-gnu-gcc "$@" $PORTS_CC_FLAGS
 END
     chmod +x "$dir/cc"
     export JOT_CC="$dir/cc" JOT_CACHE_DIR="$dir/cache" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
     unset JOT_LIBTCC
     mkdir "$dir/cache"
     b=$build/aarch64
-    tests="test_machine test_element test_run" flags="-O0 -DJOT_CHECKED -DJOT_NO_DATA -DJOT_NO_IO"
-    [ "$2" != all ] || { tests="$tests test_threads test_half" flags="-O1 -DJOT_CHECKED"; b=$b-all; }
+    tests="test_machine test_element test_run" flags="-O0 -DJOT_CHECKED -DJOT_NO_DATA -DJOT_NO_IO -DJOT_NO_DEVICES -DJOT_NO_TUNE -DJOT_NO_EXPORT"
+    export PORTS_CC_FLAGS=-O0 # of kernels: that compiler's optimiser is left to `all`
+    [ "$2" != all ] || { PORTS_CC_FLAGS= tests="$tests test_threads test_half" flags="-O1 -DJOT_CHECKED"; b=$b-all; }
     # shellcheck disable=SC2046,SC2086
     if ! ${MAKE:-make} -s -j"$(nproc)" CC=aarch64-linux-gnu-gcc CFLAGS="$flags" B="$b" \
         $(for t in $tests test_fuzz; do echo "$b/tests/$t"; done) >"$dir/log" 2>&1; then

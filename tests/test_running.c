@@ -223,7 +223,7 @@ test_drawn(const char *backend, const char *policy, int lanes, int threads)
     bool here = !backend || !jot_error(c);
     if (!here)
         SKIP("backend %s: %s", backend, jot_message(c));
-    for (unsigned k = 0; here && k < (backend ? 16 : 48); k++) {
+    for (unsigned k = 0; here && k < (backend ? 16 : lanes ? (unsigned)test_many(16, 48) : 48); k++) {
         static double got[20000], want[20000];
         jot_Ctx *on[2];
         int64_t n[3], count = 0;
@@ -262,7 +262,7 @@ guarded_scans(void *ud)
     static const int64_t extents[] = {1, 3, 8, 15, 16, 17, 40, 61};
     static const jot_DType dtypes[] = {JOT_F32, JOT_F64, JOT_F16, JOT_I32};
     jot_Ctx *c = ud;
-    for (int k = 0; k < 8 * 4 * 4; k++) {
+    for (int k = 0; k < 8 * 4 * 4; k += test_many(3, 1)) {
         int64_t n = extents[k / 16], inner = k % 3 ? 1 : 5;
         jot_Var x, y;
         double last;
@@ -304,7 +304,7 @@ test_odd_numbers(void)
     jot_Config config = {.cache_dir = ""};
     jot_Ctx *c = jot_open(&config);
     float x[N];
-    for (int at = 0; at < N; at += 4)
+    for (int at = 0; at < N; at += test_many(12, 4))
         for (int op = JOT_ADD; op <= JOT_MIN; op++) {
             const float *got;
             jot_push(c);

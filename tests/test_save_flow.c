@@ -184,7 +184,7 @@ check_memory(void)
     int saved = 0;
 
     jot_for(JOT_VARS(h), JOT_VARS(s), cell, &w, &(jot_For){.stacked = 1, .every = 2}, o);
-    for (long k = 1; k < 2000 && !saved; k++) {
+    for (long k = 1; k < 2000 && !saved; k += test_many(2, 1)) {
         heap.countdown = k;
         saved = jot_save(c, JOT_VARS(h, s, w), jot_vars(2, o), path);
         heap.countdown = 0;
@@ -200,7 +200,7 @@ check_memory(void)
 int
 main(int argc, char **argv)
 {
-    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : 12;
+    unsigned n = argc > 1 ? (unsigned)atoi(argv[1]) : (unsigned)test_many(4, 12);
     unsigned first = argc > 2 ? (unsigned)atoi(argv[2]) : 1;
     static const char *const backends[] = {"interp", "tcc", "cc"};
 

@@ -259,7 +259,7 @@ test_drawn(void)
 {
     int n = 0;
 
-    for (int seed = 1; seed <= 8; seed++) {
+    for (int seed = 1; seed <= test_many(4, 8); seed++) {
         jot_Ctx *c[2];
         jot_Var y[2];
 
@@ -279,7 +279,7 @@ test_drawn(void)
               "drawn %d: other bits", seed);
         close_both(c);
     }
-    CHECK(n >= 4, "drawn: %d by squares", n);
+    CHECK(n >= test_many(2, 4), "drawn: %d by squares", n);
 }
 
 int

@@ -10,7 +10,7 @@
 
 static bool few;
 
-enum { LAYERS = 6, WIDE = 96, ROWS = 160, STEPS = 3, BYTES = WIDE * WIDE * 4 };
+enum { LAYERS = 6, WIDE = 48, ROWS = 80, STEPS = 3, BYTES = WIDE * WIDE * 4 };
 
 /* Steps of training with momentum: layers that wait for their turn backwards. The losses go to
  * loss[0..STEPS), the first layer's weights to w. False: it failed. */
@@ -208,7 +208,7 @@ chain_steps(jot_Ctx *c, jot_Var w, jot_Var v, int n)
         x = jot_stop_fuse(jot_scale(jot_add(w, v), 0.5));
         y = jot_stop_fuse(jot_mul(x, x));
         jot_assign(
-            w, jot_sub(jot_sum(jot_reshape(jot_add(x, y), JOT_SHAPE(1, 4096)), JOT_DIMS(0)), y));
+            w, jot_sub(jot_sum(jot_reshape(jot_add(x, y), JOT_SHAPE(1, 1024)), JOT_DIMS(0)), y));
         jot_assign(v, jot_scale(x, 0.75));
         ok = jot_run(c, JOT_NONE_VARS);
         jot_pop(c);
@@ -223,7 +223,7 @@ chain_steps(jot_Ctx *c, jot_Var w, jot_Var v, int n)
 static void
 test_swap_refused(void)
 {
-    enum { STEPS = 3, N = 4096 };
+    enum { STEPS = 3, N = 1024 };
     static float want[2 + STEPS][N], got[N], first[N];
     jot_Ctx *c;
     jot_Var w, v;

@@ -339,7 +339,7 @@ main(int argc, char **argv)
     compare("cc", "default", "paper");
     compare("tcc", "default", "none");
     compare("tcc", "default", "reward");
-    for (i = 1; i < 7; i++) {
+    for (i = 1; i < test_many(3, 7); i++) {
         char drawn[32];
 
         snprintf(drawn, sizeof drawn, "random:%d", i);

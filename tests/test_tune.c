@@ -612,7 +612,7 @@ check_arguments(void)
 int
 main(int argc, char **argv)
 {
-    int stride = argc > 1 ? atoi(argv[1]) : 1;
+    int stride = argc > 1 ? atoi(argv[1]) : test_many(7, 1);
     char command[300];
     World w = {.members = MEMBERS, .fastest = 1};
     jot_Ctx *c;

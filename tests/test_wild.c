@@ -280,7 +280,7 @@ int
 main(int argc, char **argv)
 {
     uint64_t first = argc > 2 ? strtoull(argv[2], NULL, 10) : 1;
-    int64_t n = argc > 1 ? strtoll(argv[1], NULL, 10) : 400, known = 0, unknown = 0;
+    int64_t n = argc > 1 ? strtoll(argv[1], NULL, 10) : test_many(160, 400), known = 0, unknown = 0;
     const char *backend = argc > 3 ? argv[3] : NULL;
 
     desk = mmap(NULL, sizeof *desk, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
