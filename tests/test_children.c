@@ -1,6 +1,6 @@
 /* tests/test_children.c - what compilers leave behind: their processes and their folders of
  * temporary files, whether they end, hang, print without end or leave children, or the program is
- * killed while it starts them and while they work; folders that are full; what is said of a compiler that does not run.
+ * killed while they work; folders that are full; what is said of a compiler that does not run.
  *
  * Guards: backends/cpu/cc.c, backends/host/process.c. */
 #ifndef _GNU_SOURCE
@@ -12,7 +12,6 @@
 #ifdef __linux__
 #include <sched.h>
 #include <sys/mount.h>
-#include <sys/syscall.h>
 #endif
 #include <sys/wait.h>
 
@@ -138,63 +137,6 @@ killed_by(int number, bool asked)
     CHECK(temporaries() == 0, "signal %d: its folder is left after the next run", number);
 }
 
-#ifdef __linux__
-/* Where the child kills the program that it comes from, before it is a compiler. */
-static enum { NOWHERE, BEFORE_GROUP, BEFORE_COMPILER } kills;
-
-static void
-kills_at(int where)
-{
-    if ((int)kills == where)
-        kill(getppid(), SIGKILL);
-}
-
-/* C's, which kills first where it is told to. */
-int
-setpgid(pid_t pid, pid_t group)
-{
-    if (!pid)
-        kills_at(BEFORE_GROUP);
-    return (int)syscall(SYS_setpgid, pid, group);
-}
-
-int
-execve(const char *path, char *const argv[], char *const env[])
-{
-    kills_at(BEFORE_COMPILER);
-    return (int)syscall(SYS_execve, path, argv, env);
-}
-
-static void
-killed_starting(void)
-{
-    int where, status;
-    pid_t child;
-    World w;
-
-    use_script("hangs", "trap '' TERM INT HUP IO\nsleep 1000 & sleep 1000");
-    for (where = BEFORE_GROUP; where <= BEFORE_COMPILER; where++) {
-        fflush(stdout);
-        child = fork();
-        if (!child) {
-            setpgid(getpid(), getpid());
-            kills = where;
-            _exit(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK);
-        }
-        status = -1;
-        waitpid(child, &status, 0);
-        CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL, "%d: status %x", where,
-              (unsigned)status);
-        CHECK(survivors() == 0, "%d: %d processes are left", where, survivors_now());
-    }
-    unsetenv("JOT_CC");
-    CHECK(world_open(&w, &jot_backend_cc, "", 0) == JOT_OK && works(&w, good_text), "%s%s", w.why,
-          w.ctx->message);
-    world_close(&w);
-    CHECK(temporaries() == 0, "folders are left after the next run");
-}
-#endif
-
 /* ---- folders that are full ------------------------------------------------------------------ */
 
 static int step = 24; /* KB between two of their sizes */
@@ -295,7 +237,6 @@ main(int argc, char **argv)
         killed_by(SIGTERM, false);
         killed_by(SIGKILL, false);
         killed_by(SIGTERM, true);
-        killed_starting();
 #else
         SKIP("programs that are killed leave their compilers on this system");
 #endif

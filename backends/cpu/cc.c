@@ -240,7 +240,7 @@ static CcResult
 cc_run(jot_Ctx *ctx, const CcState *cc, const WorkDir *work, const char *what, Bytes text,
        int kind, const char **argv)
 {
-    char *args[CC_ARGUMENTS]; /* execve does not write to them, but does not say so */
+    char *args[CC_ARGUMENTS]; /* posix_spawn does not write to them, but does not say so */
     ChildEnd end;
     int status;
 

@@ -9,8 +9,6 @@
  * leash. Nobody writes to it; when the last process goes that could, and however it goes, the
  * kernel tells the owner of the other end, and the signal that it is asked to tell it with is
  * SIGKILL. (Linux alone has that; elsewhere a program that is killed leaves its compilers behind.)
- * The child itself makes its group the owner, before it is another program: if we are killed until
- * then, its end to write to is the last one, which goes when the other program begins.
  *
  * Its temporary files are in the folder that it is given, which goes with all that is left there.
  *
@@ -24,10 +22,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -87,7 +85,6 @@ child_ended(HostChild *child)
 typedef struct {
     int leash[2];   /* see above; -1: there is none */
     int messages;   /* the file that it prints to, whose position it shares with us */
-    int *why;       /* errno's value, of a child that did not become the program; shared with it */
     char **env;
     char tmpdir[600];
 } Spawn;
@@ -106,6 +103,17 @@ spawn_leash(Spawn *s)
     }
     fcntl(s->leash[0], F_SETSIG, SIGKILL);
     fcntl(s->leash[0], F_SETFL, O_NONBLOCK | O_ASYNC);
+#endif
+}
+
+static void
+spawn_leash_to(const Spawn *s, pid_t group)
+{
+#ifdef F_SETSIG
+    if (s->leash[0] >= 0)
+        fcntl(s->leash[0], F_SETOWN, -group);
+#else
+    (void)s, (void)group;
 #endif
 }
 
@@ -157,10 +165,9 @@ spawn_open(Spawn *s, const WorkDir *work)
     int why;
 
     s->env = NULL;
-    s->why = mmap(NULL, sizeof *s->why, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     spawn_leash(s);
     why = spawn_messages(s, work);
-    return why ? why : s->why != MAP_FAILED && spawn_environment(s, work) ? 0 : ENOMEM;
+    return why ? why : spawn_environment(s, work) ? 0 : ENOMEM;
 }
 
 /* The end to read from first: nobody is told any more that we let go of the other. */
@@ -174,103 +181,74 @@ spawn_close(Spawn *s)
             close(s->leash[i]);
     if (s->messages >= 0)
         close(s->messages);
-    if (s->why != MAP_FAILED)
-        munmap(s->why, sizeof *s->why);
     free(s->env);
 }
 
-/* In the child: no signal blocked, none handled or, of those of children and pipes, ignored,
- * whatever the host does: a compiler driver waits for the compiler proper. Handlers, which are the
- * host's, go first. */
-static void
-spawn_signals(void)
-{
-    struct sigaction plain, was;
-    sigset_t none;
-    int i;
-
-    memset(&plain, 0, sizeof plain);
-    plain.sa_handler = SIG_DFL;
-    for (i = 1; i < NSIG; i++)
-        if (i == SIGCHLD || i == SIGPIPE
-            || (!sigaction(i, NULL, &was) && was.sa_handler != SIG_IGN))
-            sigaction(i, &plain, NULL);
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-}
-
-/* In the child: open at that number in the program, too. */
+/* The child starts with no signal blocked and hears of its own children, whatever the host does: a
+ * compiler driver waits for the compiler proper. */
 static bool
-spawn_put(int file, int at)
+spawn_signals(posix_spawnattr_t *attr)
 {
-    return file >= 0 && (file == at ? fcntl(file, F_SETFD, 0) : dup2(file, at)) >= 0;
-}
+    sigset_t set;
 
-/* In the child: it leads its group, which holds the leash. */
-static bool
-spawn_ready(const Spawn *s)
-{
-    if (setpgid(0, 0))
+    sigemptyset(&set);
+    if (posix_spawnattr_setsigmask(attr, &set))
         return false;
-#ifdef F_SETSIG
-    if (s->leash[0] >= 0) {
-        fcntl(s->leash[0], F_SETOWN, -getpid()); /* where there is no such thing, nobody is told */
-        if (!spawn_put(s->leash[0], s->leash[0]))
-            return false;
-    }
-#endif
-    return spawn_put(open("/dev/null", O_RDONLY | O_CLOEXEC), 0) && spawn_put(s->messages, 1)
-        && spawn_put(s->messages, 2);
+    sigaddset(&set, SIGCHLD);
+    sigaddset(&set, SIGPIPE);
+    return !posix_spawnattr_setsigdefault(attr, &set) && !posix_spawnattr_setpgroup(attr, 0)
+        && !posix_spawnattr_setflags(attr, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF
+                                               | POSIX_SPAWN_SETPGROUP);
 }
 
-/* On Linux the child has our memory, whose pages need no copies, and we wait until it is another
- * program (under a sanitizer or valgrind it may have its own, and we may not wait). */
-#ifdef F_SETSIG
-#define SPAWN_FORK vfork
-#else
-#define SPAWN_FORK fork
-#endif
-
-/* Calls in the child are those that a handler of signals may make, and return nowhere. errno's
- * value. */
+/* What stands at a number of its own there is inherited. */
 static int
-spawn_child(const Spawn *s, char *const *argv, pid_t *pid)
+spawn_files(const Spawn *s, posix_spawn_file_actions_t *files)
 {
-    sigset_t all, was;
-    int why, state;
+    int why = 0;
 
-    *s->why = 0;
-    sigfillset(&all);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    pthread_sigmask(SIG_SETMASK, &all, &was); /* no handler runs in the child */
-    *pid = SPAWN_FORK();
-    if (!*pid) {
-        spawn_signals();
-        if (spawn_ready(s))
-            execve(argv[0], argv, s->env);
-        *s->why = errno;
-        _exit(127);
-    }
-    why = *pid < 0 ? errno : 0;
+    if (s->leash[0] >= 0)
+        why = posix_spawn_file_actions_adddup2(files, s->leash[0], s->leash[0]);
     if (!why)
-        setpgid(*pid, *pid); /* where we are back before the child has done it */
-    pthread_sigmask(SIG_SETMASK, &was, NULL);
-    pthread_setcancelstate(state, NULL);
-    return why;
+        why = posix_spawn_file_actions_addopen(files, 0, "/dev/null", O_RDONLY, 0);
+    if (!why)
+        why = posix_spawn_file_actions_adddup2(files, s->messages, 1);
+    return why ? why : posix_spawn_file_actions_adddup2(files, s->messages, 2);
 }
 
 /* Unless it is not wanted any more. errno's value. */
 static int
-spawn_start(const Spawn *s, char *const *argv, HostChild *child, pid_t *pid)
+spawn_wanted(const Spawn *s, HostChild *child, char *const *argv,
+             const posix_spawn_file_actions_t *files, const posix_spawnattr_t *attr, pid_t *pid)
 {
     int why;
 
     if (!child)
-        return spawn_child(s, argv, pid);
+        return posix_spawn(pid, argv[0], files, attr, argv, s->env);
     pthread_mutex_lock(&child->lock);
-    why = child->stop ? ECANCELED : spawn_child(s, argv, pid);
+    why = child->stop ? ECANCELED : posix_spawn(pid, argv[0], files, attr, argv, s->env);
     child->pid = why ? 0 : *pid;
     pthread_mutex_unlock(&child->lock);
+    return why;
+}
+
+/* errno's value. */
+static int
+spawn_start(const Spawn *s, char *const *argv, HostChild *child, pid_t *pid)
+{
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t attr;
+    int why = ENOMEM;
+
+    if (posix_spawn_file_actions_init(&files))
+        return ENOMEM;
+    if (!posix_spawnattr_init(&attr)) {
+        why = spawn_signals(&attr) ? spawn_files(s, &files) : ENOMEM;
+        if (!why)
+            why = spawn_wanted(s, child, argv, &files, &attr, pid);
+        posix_spawnattr_destroy(&attr);
+    }
+    posix_spawn_file_actions_destroy(&files);
     return why;
 }
 
@@ -334,6 +312,7 @@ jot_host_spawn(char *const *argv, const WorkDir *work, double limit, HostChild *
     if (!why) {
         off_t said;
 
+        spawn_leash_to(&s, pid);
         end = wait_end(pid, s.messages, limit);
         child_ended(child);
         while (waitpid(pid, status, 0) < 0) {
@@ -343,13 +322,8 @@ jot_host_spawn(char *const *argv, const WorkDir *work, double limit, HostChild *
             }
         }
         said = lseek(s.messages, 0, SEEK_CUR);
-        if (*s.why) {
-            why = *s.why;
-            end = CHILD_NONE;
-            *status = 0;
-        } else if (said < 0 || ftruncate(s.messages, said)) {
+        if (said < 0 || ftruncate(s.messages, said))
             why = errno;
-        }
     }
     spawn_close(&s);
     errno = why;
