@@ -279,7 +279,7 @@ no_memory(void)
         bool ok;
         Net net;
 
-        net_open(c, &net, n % 2 ? DENSE : UPDATE);
+        net_open(c, &net, n % 3 == 0 ? LENGTH : n % 2 ? DENSE : UPDATE);
         CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
         b.user = &net;
         heap.countdown = n;
