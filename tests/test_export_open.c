@@ -15,9 +15,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-typedef enum { DENSE, CONV, ATTENTION, MEANS, UPDATE, OWN, CODE, KINDS } Kind;
-static const char *const kinds[KINDS] = {"dense", "conv", "attention", "means", "update", "own",
-                                         "code"};
+typedef enum { DENSE, CONV, ATTENTION, MEANS, LENGTH, PICTURE, UPDATE, OWN, CODE, KINDS } Kind;
+static const char *const kinds[KINDS] = {"dense", "conv", "attention", "means", "length",
+                                         "picture", "update", "own", "code"};
 enum { WIDTH = 12, ROOM = 1 << 15 };
 
 typedef struct { Kind kind; jot_Var p[2]; const float *data; } Net;
@@ -27,7 +27,7 @@ net_open(jot_Ctx *c, Net *net, Kind kind)
 {
     net->kind = kind;
     net->data = NULL;
-    net->p[0] = weight(c, 1, kind == CONV ? JOT_SHAPE(6, 2, 3, 3) : JOT_SHAPE(WIDTH, 20));
+    net->p[0] = weight(c, 1, kind == CONV || kind == PICTURE ? JOT_SHAPE(6, 2, 3, 3) : JOT_SHAPE(WIDTH, 20));
     net->p[1] = kind == UPDATE ? weight(c, 2, JOT_SHAPE(WIDTH))
               : weight(c, 2, JOT_SHAPE(kind == CONV ? 6 : 20, 7));
 }
@@ -36,10 +36,11 @@ static const jot_Extent *
 extents(Kind kind, int *n)
 {
     static const jot_Extent rows[] = {{"batch", 1, 37, 0}}, own[] = {{"batch", 2, 9, 0}},
-        both[] = {{"batch", 1, 3, 0}, {"length", 2, 14, 2}};
+        both[] = {{"batch", 1, 3, 0}, {"length", 2, 14, 2}},
+        sides[] = {{"height", 6, 30, 4}, {"width", 6, 34, 4}};
 
-    *n = kind == ATTENTION ? 2 : 1;
-    return kind == ATTENTION ? both : kind == OWN ? own : rows;
+    *n = kind == ATTENTION || kind == PICTURE ? 2 : 1;
+    return kind == ATTENTION ? both : kind == PICTURE ? sides : kind == OWN ? own : rows;
 }
 
 static size_t
@@ -48,8 +49,8 @@ sizes(Kind kind, const int64_t *e, size_t *out)
     size_t n = (size_t)e[0], m = (size_t)e[1];
 
     *out = kind == DENSE ? n * 7 : kind == CONV ? n * 6 * 64 : kind == ATTENTION ? n * m * WIDTH
-         : kind == MEANS ? n * WIDTH : kind == UPDATE ? WIDTH : n * 20;
-    return kind == CONV ? n * 128 : kind == ATTENTION ? n * m * WIDTH : n * WIDTH;
+         : kind == PICTURE ? 6 * (n / 2) * (m / 2) : kind == MEANS || kind == LENGTH ? n * WIDTH : kind == UPDATE ? WIDTH : n * 20;
+    return kind == CONV ? n * 128 : kind == PICTURE ? 2 * n * m : kind == ATTENTION ? n * m * WIDTH : n * WIDTH;
 }
 
 static jot_Var
@@ -68,12 +69,13 @@ build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
     const jot_Code code = {.name = "next", .inputs = 1, .in = in, .in_names = names, .outputs = 1,
                            .out = &y, .source = "for (jot_i64 i = 0; i < x_n; i++)\n"
                                                 "    y[i] = x[i] + 1;\n"};
-    jot_Conv same = {.pad = {1, 1}};
+    jot_Conv same = {.pad = {1, 1}}, half = {.pad = {1, 1}, .stride = {2, 2}};
     Net *net = user;
     float own[64] = {1, 2, 3, 4, 5};
     jot_Var x;
 
     x = in[0] = net->kind == CONV ? jot_array(c, JOT_F32, JOT_SHAPE(e[0], 2, 8, 8), net->data)
+              : net->kind == PICTURE ? jot_array(c, JOT_F32, JOT_SHAPE(1, 2, e[0], e[1]), net->data)
               : net->kind == ATTENTION
               ? jot_array(c, JOT_F32, JOT_SHAPE(e[0], e[1], WIDTH), net->data)
               : jot_array(c, JOT_F32, JOT_SHAPE(e[0], WIDTH), net->data);
@@ -87,6 +89,14 @@ build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
         break;
     case ATTENTION: out[0] = attended(x); break;
     case MEANS: out[0] = jot_sub(x, jot_mean(x, JOT_KEEP(0))); break;
+    case LENGTH:
+        x = jot_sub(x, jot_mean(x, JOT_KEEP(0)));
+        out[0] = jot_matmul(jot_softmax(jot_matmul(x, jot_transpose(x, JOT_INTS(1, 0))), 1), x);
+        break;
+    case PICTURE:
+        x = jot_offset(jot_relu(jot_conv2d(x, net->p[0], &half)), .1);
+        out[0] = jot_max_pool2d(x, &(jot_Pool){.size = {3, 3}, .stride = {1, 1}, .pad = {1, 1}});
+        break;
     case UPDATE:
         out[0] = jot_add(net->p[1], jot_mean(x, JOT_DIMS(0)));
         jot_assign(net->p[1], out[0]);
@@ -143,7 +153,7 @@ call(void *f, Kind kind, void *arena, const int64_t *e, const float *x, float *y
     F2 *two;
 
     *(void **)&one = *(void **)&two = f;
-    return kind == ATTENTION ? two(arena, e[0], e[1], x, y) : one(arena, e[0], x, y);
+    return kind == ATTENTION || kind == PICTURE ? two(arena, e[0], e[1], x, y) : one(arena, e[0], x, y);
 }
 
 static bool
@@ -269,7 +279,7 @@ no_memory(void)
         bool ok;
         Net net;
 
-        net_open(c, &net, n % 2 ? DENSE : UPDATE);
+        net_open(c, &net, n % 3 == 0 ? LENGTH : n % 2 ? DENSE : UPDATE);
         CHECK(jot_run(c, JOT_NONE_VARS), "%s", jot_message(c));
         b.user = &net;
         heap.countdown = n;

@@ -348,7 +348,9 @@ mask_function(Mask *k, jot_Var *in, int nin)
 
     memset(&steps, 0, sizeof steps);
     steps.ends = &k->ends;
+    steps.rows = o->dialect != NULL;
     of.open = &steps;
+    of.dialect = o->dialect;
     k->m->f = jot_func_make(o->ctx, ins, outs, &of);
     if (k->m->f && k->m->f->plan)
         k->m->f->plan->open = NULL;

@@ -116,6 +116,21 @@ range_serves(Open *o)
     jot_text_f(&why, "the plan of the largest serves no other");
 }
 
+/* A file has texts that follow the extents, or else a plan for the most; why there are none of the
+ * first is what is told if there is none of the second, either. */
+static bool
+range_masked(Open *o)
+{
+    char why[sizeof o->why];
+    bool ok;
+
+    memcpy(why, o->why, sizeof why);
+    ok = jot_open_mask(o, &o->masked);
+    if (!o->masked)
+        memcpy(o->why, why, sizeof why);
+    return ok;
+}
+
 JOT_FN bool
 jot_open_try(Open *o, Open *root)
 {
@@ -132,6 +147,8 @@ jot_open_try(Open *o, Open *root)
     else if (!o->masked && !jot_open_merge(o))
         return false;
     range_serves(o);
+    if (o->dialect && !o->shared && !range_masked(o))
+        return false;
     if (o->shared && !(o->cost = jot_open_costs(&o->shared->arena, o->shared->plan)))
         return jot_fail_memory(o->ctx, "compile_open");
     o->tried = true;
