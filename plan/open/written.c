@@ -275,7 +275,8 @@ file_laid(const OpenFile *x, Export *e)
                "const jot_i64 *all,\n    const jot_i64 *ext, jot_i64 size, jot_i64 nbytes, int in)"
                "\n{\n    jot_i64 at[%d] = {0}, run = rank ? ext[rank - 1]*size : size, from, i;\n"
                "    int d = nbytes ? 0 : -1;\n\n    for (i = 0; in && i < nbytes; i++)\n"
-               "        most[i] = 0;\n    while (d >= 0) {\n        for (from = d = 0; d < rank; d++)"
+               "        most[i] = 0;\n    while (d >= 0) {\n"
+               "        for (from = d = 0; d < rank; d++)"
                "\n            from = from*all[d] + (d + 1 < rank ? at[d] : 0);\n"
                "        for (i = 0; i < run; i++)\n            if (in)\n"
                "                most[from*size + i] = own[i];\n            else\n"
@@ -301,8 +302,8 @@ file_lay(const OpenFile *x, OpenPiece *p, const char *what, int k, const MaskedV
             jot_text_f(&e->t, "%lldll", (long long)v->shape.ext[d]);
         jot_text_f(&e->t, ", ");
     }
-    jot_text_f(&e->t, "1};\n\n    %s_lay(a + %zu, (unsigned char *)(void *)%s%d, %d, all, ext, %zu, "
-               "%zu, %d);\n    }\n", x->name, at, what, k, v->shape.rank,
+    jot_text_f(&e->t, "1};\n\n    %s_lay(a + %zu, (unsigned char *)(void *)%s%d, %d, all, ext, "
+               "%zu, %zu, %d);\n    }\n", x->name, at, what, k, v->shape.rank,
                jot_dtype_nbytes(v->shape.dtype), v->shape.nbytes, what[0] == 'i');
 }
 
