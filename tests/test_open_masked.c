@@ -11,7 +11,7 @@
 #include "tests/open_nets.h"
 
 enum { WIDTH = 32, MOST = 160, SIDE = 72, NUMBERS = 60000 };
-typedef enum { ENCODER, DETECTOR, SUMS, FLIPPED, ASSIGNED, DRAWN } Kind;
+typedef enum { ENCODER, DETECTOR, SUMS, FLIPPED, ASSIGNED, DRAWN, MAPPED, LOOPED } Kind;
 static float numbers[NUMBERS], got[NUMBERS], wanted[NUMBERS], none[NUMBERS];
 typedef struct { Kind kind; jot_Var p[8]; } Net;
 
@@ -55,10 +55,21 @@ detector(const Net *net, jot_Var x)
 }
 
 static bool
+doubled(void *user, jot_Vars x, jot_Var *out)
+{
+    (void)user;
+    out[0] = jot_scale(x.v[0], 1.03125);
+    return true;
+}
+
+static bool
 build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
 {
     Net *net = user;
     const int64_t first = 0;
+    const jot_For trips = {.trips = e[0]};
+    jot_Var sum;
+    char text[40];
 
     in[0] = net->kind == DETECTOR ? jot_array(c, JOT_F32, JOT_SHAPE(1, 3, e[0], e[1]), NULL)
                                   : jot_array(c, JOT_F32, JOT_SHAPE(e[0], WIDTH), NULL);
@@ -73,6 +84,14 @@ build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
     case ASSIGNED:
         out[0] = jot_mul(in[0], net->p[5]);
         return jot_assign(net->p[5], jot_sum(in[0], JOT_DIMS(0)));
+    case MAPPED:
+        snprintf(text, sizeof text, "a * %d.0f", (int)e[0]);
+        out[0] = jot_code_map(text, JOT_VARS(in[0]), JOT_F32, NULL);
+        break;
+    case LOOPED:
+        jot_for(JOT_VARS(net->p[5]), JOT_NONE_VARS, doubled, NULL, &trips, &sum);
+        out[0] = jot_mul(in[0], sum);
+        break;
     case DRAWN:
         out[0] = jot_mul(jot_transpose(in[0], JOT_INTS(1, 0)),
                          jot_uniform(c, JOT_F32, JOT_SHAPE(WIDTH, e[0])));
@@ -92,6 +111,7 @@ elements(Kind kind, const int64_t *e, size_t *out)
 static bool
 exact(jot_Ctx *c, Net *net, const int64_t *e, size_t nin, size_t nout)
 {
+    jot_RandomState random = jot_random_state(c);
     jot_Var in, out;
     jot_Func f;
     bool ok;
@@ -100,6 +120,7 @@ exact(jot_Ctx *c, Net *net, const int64_t *e, size_t nin, size_t nout)
     ok = build(c, e, &in, &out, net);
     f = jot_compile(c, JOT_VARS(in), JOT_VARS(out));
     jot_pop(c);
+    jot_set_random_state(c, random);
     ok = ok && jot_call(f, JOT_INS(JOT_IN(numbers, nin * 4)), JOT_OUTS(JOT_OUT(wanted, nout * 4)));
     jot_func_free(f);
     return ok;
@@ -235,6 +256,7 @@ main(int argc, char **argv)
     const jot_Extent sides[2] = {{"height", 16, SIDE, 4}, {"width", 16, SIDE, 4}};
     int stride = argc > 1 ? atoi(argv[1]) : 1, i;
     jot_Ctx *c[2] = {open_on(NULL, NULL, true), open_on("interp", NULL, true)};
+    jot_Ctx *two[2] = {c[0], open_on(NULL, NULL, true)}; /* user's code needs a compiler */
 
     for (i = 0; i < NUMBERS; i++) {
         numbers[i] = (float)(i * 37 % 101) / 303 - .15f;
@@ -245,8 +267,12 @@ main(int argc, char **argv)
     sizes(c, SUMS, "sums", &length, 1, 11 * stride);
     others(c, FLIPPED, "flipped");
     others(c, ASSIGNED, "assigned");
+    others(c, DRAWN, "drawn");
+    others(two, MAPPED, "mapped");
+    others(c, LOOPED, "looped");
     refused(c[0]);
     jot_close(c[0]);
     jot_close(c[1]);
+    jot_close(two[1]);
     return DONE();
 }

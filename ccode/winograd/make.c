@@ -174,8 +174,9 @@ wino_axes(Kernel *k, const Winograd *w, int *own)
         ext[i] = rows->ext;
         rows->ext = rows->ended = w->tiles[i];
         if (end)
-            rows->end = jot_ix_div(k->ix, jot_ix_add(k->ix, end, jot_ix_const(k->ix, w->side - 1)),
-                                   jot_ix_const(k->ix, w->side), NULL);
+            end = jot_ix_div(k->ix, jot_ix_add(k->ix, end, jot_ix_const(k->ix, w->side - 1)),
+                             jot_ix_const(k->ix, w->side), NULL);
+        rows->end = end;
         k->axes.v[w->window[i]].ext = w->side + 2;
     }
     jot_respace_open(&r, k);

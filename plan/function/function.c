@@ -346,6 +346,12 @@ call_fits(Func *f, jot_Vars in, uint32_t k)
                     jot_dtype_name(want->dtype), jot_shape_str(b, want->rank, want->ext));
 }
 
+static Node *
+call_node(const Func *f, jot_Var v)
+{
+    return jot_node(f->ctx, f->ctx->slots.v[v.slot].node);
+}
+
 static bool
 call_vars_in(Func *f, jot_Vars in)
 {
@@ -357,7 +363,12 @@ call_vars_in(Func *f, jot_Vars in)
     for (k = 0; k < f->ninputs; k++)
         if (!call_fits(f, in, k))
             return false;
-    return jot_run(f->ctx, in);
+    if (!jot_run(f->ctx, in))
+        return false;
+    for (k = 0; k < f->ninputs; k++) /* one whose elements are in another layout alone */
+        if (!jot_buffer_back(f->ctx, call_node(f, in.v[k])->data))
+            return jot_fail_memory(f->ctx, "call_vars");
+    return true;
 }
 
 /* New arrays; the first that asks for a result has it computed there. */
@@ -377,12 +388,6 @@ call_vars_out(Func *f, jot_Var *out)
             f->roots.v[from->at].to = jot_node(f->ctx, f->ctx->slots.v[out[k].slot].node)->data;
     }
     return true;
-}
-
-static Node *
-call_node(const Func *f, jot_Var v)
-{
-    return jot_node(f->ctx, f->ctx->slots.v[v.slot].node);
 }
 
 static void

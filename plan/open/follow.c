@@ -8,6 +8,7 @@
  *   requires  a builder that makes the same graph each time      keeps  the generator, assignments
  * Read before: plan/open/masked.h, plan/open/fit.c. After: plan/open/mask.c. */
 #include "plan/open/masked.h"
+#include "ops/user/code.h"
 
 JOT_FN void
 jot_mask_not(Mask *k, const char *why)
@@ -76,6 +77,11 @@ follow_note(const Open *o, NodeId id, uint64_t born, MaskNode *to)
         hash = jot_hash_u64(hash, n->cond[i]);
     to->hash = jot_hash_u64(hash, n->data || n->kind == NODE_LEAF ? follow_leaf(o, id, born)
                                                                   : n->stream);
+    if (n->code && !n->data) { /* of a MAP: its text, and what it is given */
+        hash = jot_hash_u64(hash, n->code->hash);
+        hash = jot_hash(hash, n->code->scalar, (size_t)n->code->scalars * sizeof(jot_Scalar));
+    }
+    to->hash = jot_hash_u64(to->hash, hash);
     to->value = n->value;
     follow_shape(n, to);
     if (n->kind == NODE_REINDEX && !n->data)
@@ -85,12 +91,19 @@ follow_note(const Open *o, NodeId id, uint64_t born, MaskNode *to)
 JOT_FN bool
 jot_mask_order(const Open *o, NodeList *list)
 {
-    NodeId root[64];
+    NodeId root[MASKED_VARS];
     int i;
 
-    for (i = 0; i < o->nout && i < 64; i++)
+    for (i = 0; i < o->nout && i < MASKED_VARS; i++)
         root[i] = jot_node_of(o->out[i], "compile_open", "out");
     return jot_graph_order(o->ctx, root, (uint32_t)i, true, list);
+}
+
+/* What it does may follow the extents: its text, its trips, its bodies. */
+static bool
+follow_code(const Node *n)
+{
+    return !n->data && (n->kind == NODE_CODE || n->kind == NODE_PICK || n->kind == NODE_CUSTOM);
 }
 
 static bool
@@ -112,6 +125,8 @@ follow_sample(Mask *k, int i)
     for (j = 0; k->sample[i] && j < (uint32_t)o->nin; j++)
         follow_shape(jot_node(o->ctx, jot_node_of(o->in[j], "compile_open", "in")),
                    &k->sample[i][list.n + j]);
+    for (j = 0; j < list.n && k->sample[i]; j++)
+        k->codes |= follow_code(jot_node(o->ctx, list.v[j]));
     jot_list_free(o->ctx, &list);
     k->assigns |= o->ctx->undo.n != 0;
     jot_undo_apply(o->ctx);
@@ -249,15 +264,16 @@ jot_mask_learn(Mask *k)
     Open *o = k->o;
     int i;
 
-    if (o->nin > 64 || o->nout > 64) {
+    if (o->nin > MASKED_VARS || o->nout > MASKED_VARS) {
         jot_mask_not(k, "it has more than 64 inputs or outputs");
         return true;
     }
-    for (i = 0; i < o->space.samples && !k->assigns; i++)
+    for (i = 0; i < o->space.samples && !k->assigns && !k->codes; i++)
         if (!follow_sample(k, i))
             return false;
-    if (k->assigns)
-        jot_mask_not(k, "it assigns states");
+    if (k->assigns || k->codes)
+        jot_mask_not(k, k->codes ? "user's code, a branch or a loop is called"
+                                 : "it assigns states");
     else
         follow_all(k);
     return true;

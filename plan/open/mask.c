@@ -124,7 +124,6 @@ mask_refused(const Node *n)
 {
     switch (n->kind) {
     case NODE_RANDOM: return "it draws numbers";
-    case NODE_CODE: case NODE_PICK: case NODE_CUSTOM: return "user's code is called on it";
     case NODE_STACK: return "pieces are put together";
     case NODE_ALIAS: return n->flags & NODE_STATE ? "a state is assigned" : NULL;
     default: return NULL;
@@ -148,7 +147,7 @@ mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
     jot_Ctx *ctx = k->o->ctx;
     const Node *n = jot_node(ctx, id);
     NodeSpec spec = jot_node_spec(n);
-    NodeId input[64], made;
+    NodeId input[UINT8_MAX + 1], made;
     bool same = true, scaled = own->real && n->kind == NODE_REDUCE;
     int i;
 
@@ -165,7 +164,7 @@ mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
             jot_mask_not(k, mask_refused(n));
         return mask_outer(own) ? id : 0;
     }
-    for (i = 0; i < n->ninputs && i < 64; i++) {
+    for (i = 0; i < n->ninputs; i++) {
         const MaskNode *in = &all[jot_node(ctx, n->input[i])->at];
 
         if ((mask_open(in) || mask_open(own)) && mask_refused(n)) {
@@ -201,8 +200,10 @@ mask_filled(Mask *k, NodeId id, const MaskNode *n, NodeId now)
     if (!n->read || !now)
         return now;
     for (d = 0; d < k->o->nin; d++)
-        if (!n->outside.u && jot_node_of(k->o->in[d], "compile_open", "in") == id)
+        if (!n->outside.u && jot_node_of(k->o->in[d], "compile_open", "in") == id) {
+            k->clear[d] = true;
             return now;
+        }
     for (d = 0; d < n->rank; d++)
         asked[d] = n->size[d] != 0;
     return mask_guarded(k, n, now, asked, n->outside);
@@ -296,6 +297,9 @@ mask_graph(Mask *k)
     bool ok = jot_mask_order(o, &list);
     uint32_t i;
 
+    if (ok && list.n != k->n[k->base])
+        jot_mask_not(k, "the builder makes another graph for the same extents");
+    ok = ok && k->good[k->base];
     for (i = 0; ok && i < list.n; i++) {
         jot_graph_number(ctx, &list);
         all[i].now = mask_filled(k, list.v[i], &all[i], mask_node(k, list.v[i], all, &all[i]));
@@ -333,6 +337,8 @@ mask_vars(Mask *k)
     for (i = 0; i < o->nin; i++)
         memcpy(m->in[i].size, k->sample[k->base][k->n[k->base] + (uint32_t)i].size,
                sizeof m->in[i].size);
+    for (i = 0; i < o->nin; i++)
+        m->in[i].clear = k->clear[i];
     for (i = 0; i < o->nout; i++)
         memcpy(m->out[i].size, k->sample[k->base][k->out[i]].size, sizeof m->out[i].size);
     return true;
@@ -363,7 +369,7 @@ mask_make(Mask *k)
     Open *o = k->o;
     jot_Ctx *ctx = o->ctx;
     OpenMasked *m = k->m;
-    jot_Var in[66], sizes, reals;
+    jot_Var in[MASKED_VARS + 2], sizes, reals;
     int i, n = o->nin;
     bool ok;
 
@@ -376,6 +382,8 @@ mask_make(Mask *k)
     if (!k->sizes || !k->reals)
         return false;
     ok = mask_graph(k);
+    if (!ok && !ctx->status && k->good[k->base])
+        jot_mask_not(k, "its graph cannot be made");
     if (!k->good[k->base])
         return !ctx->status;
     for (i = 0; ok && i < n; i++)

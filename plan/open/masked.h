@@ -7,11 +7,17 @@
 #define JOT_OPEN_MASKED_H
 #include "plan/open/open.h"
 
-enum { MASKED_SIZES = 64 };  /* extents, and literals, that follow those of a call */
+enum { MASKED_SIZES = 64,    /* extents, and literals, that follow those of a call */
+       MASKED_VARS = 64 };   /* inputs, outputs */
 
 /* A variable of the most extents. size[d]: 1 + number of the size that its dimension d has in a
  * call; 0: always ext[d]. */
-typedef struct { uint8_t size[JOT_MAX_RANK]; FuncShape shape; Buffer *buf; } MaskedVar;
+typedef struct {
+    uint8_t size[JOT_MAX_RANK];
+    bool clear;                  /* an input that is read beyond its end, as 0 */
+    FuncShape shape;
+    Buffer *buf;
+} MaskedVar;
 
 /* in: then the sizes, and the literals if there are any. */
 struct OpenMasked {
@@ -58,8 +64,9 @@ typedef struct {
     int base;
     NodeId sizes, reals;        /* variables; 0: none */
     bool used;                  /* ... sizes, by the graph */
-    bool assigns;               /* the builder assigns states */
-    uint32_t out[64];           /* outputs: numbers of nodes */
+    bool assigns, codes;        /* the builder assigns states; calls user's code, branches, loops */
+    bool clear[MASKED_VARS];    /* inputs that are 0 beyond their end */
+    uint32_t out[MASKED_VARS];           /* outputs: numbers of nodes */
     OpenEnds ends;
 } Mask;
 

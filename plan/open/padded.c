@@ -2,7 +2,7 @@
  * extents, the caller's as at those of the call.
  *
  *     caller   (2, 3)     a b c / d e f
- *     here     (2, 5)     a b c 0 0 / d e f 0 0       the rest of an input is 0
+ *     here     (2, 5)     a b c 0 0 / d e f 0 0       the rest is 0 where it is read, else anything
  *
  *   requires  a call that is in bounds      keeps  results until all of them are there
  * Read before: plan/open/masked.h. After: plan/open/open.c. */
@@ -54,7 +54,8 @@ padded_sizes(Open *o, const int64_t *extent)
     for (i = 0; i < m->nreals; i++)
         ((float *)m->reals->p)[i] = (float)jot_open_literal_at(&o->space, &m->real[i], extent).f;
     for (i = 0; i < m->nin; i++)
-        memset(m->in[i].buf->p, 0, m->in[i].shape.nbytes);
+        if (m->in[i].clear)
+            memset(m->in[i].buf->p, 0, m->in[i].shape.nbytes);
     padded_steps(m);
 }
 
@@ -101,14 +102,12 @@ padded_copy(const OpenMasked *m, const MaskedVar *v, char *own, bool in)
 /* ---- calls ---------------------------------------------------------------------------------- */
 
 static bool
-padded_fits(Open *o, const char *list, int n, const MaskedVar *v, int given, const void *p,
-            size_t nbytes)
+padded_fits(Open *o, const char *list, int n, const MaskedVar *v, const void *p, size_t nbytes)
 {
     int64_t ext[JOT_MAX_RANK];
     size_t want = padded_extents(o->masked, v, ext);
     char text[SHAPE_TEXT];
 
-    (void)given;
     if (nbytes != want)
         return jot_fail(o->ctx, JOT_ESHAPE, "call: %s[%d] is %s %s: %zu bytes asked, %zu found",
                         list, n, jot_dtype_name(v->shape.dtype),
@@ -120,8 +119,8 @@ static bool
 padded_run(Open *o)
 {
     OpenMasked *m = o->masked;
-    jot_In in[66];
-    jot_Out out[64];
+    jot_In in[MASKED_VARS + 2];
+    jot_Out out[MASKED_VARS];
     int i, n = 0;
 
     for (i = 0; i < m->nin; i++)
@@ -140,16 +139,19 @@ jot_masked_call(Open *o, const int64_t *extent, jot_Ins in, jot_Outs out)
     OpenMasked *m = o->masked;
     int i;
 
-    if (in.n != m->nin || out.n != m->nout || (in.n && !in.v) || (out.n && !out.v))
-        return jot_fail(o->ctx, in.n != m->nin || out.n != m->nout ? JOT_ERANGE : JOT_EUSE,
-                        "call: %d inputs and %d outputs asked, %d and %d found", m->nin, m->nout,
-                        in.v ? in.n : 0, out.v ? out.n : 0);
+    if (in.n != m->nin || out.n != m->nout)
+        return jot_fail(o->ctx, JOT_ERANGE, "call: %s: %d buffers asked, %d found",
+                        in.n != m->nin ? "in" : "out", in.n != m->nin ? m->nin : m->nout,
+                        in.n != m->nin ? in.n : out.n);
+    if ((in.n && !in.v) || (out.n && !out.v))
+        return jot_fail(o->ctx, JOT_EUSE, "call: the list of %s is NULL", in.n && !in.v ? "in"
+                                                                                       : "out");
     padded_sizes(o, extent);
     for (i = 0; i < in.n; i++)
-        if (!padded_fits(o, "in", i, &m->in[i], in.n, in.v[i].data, in.v[i].nbytes))
+        if (!padded_fits(o, "in", i, &m->in[i], in.v[i].data, in.v[i].nbytes))
             return false;
     for (i = 0; i < out.n; i++)
-        if (!padded_fits(o, "out", i, &m->out[i], out.n, out.v[i].data, out.v[i].nbytes))
+        if (!padded_fits(o, "out", i, &m->out[i], out.v[i].data, out.v[i].nbytes))
             return false;
     for (i = 0; i < in.n; i++)
         padded_copy(m, &m->in[i], (char *)(uintptr_t)in.v[i].data, true);
@@ -195,14 +197,19 @@ jot_masked_call_vars(Open *o, const int64_t *extent, jot_Vars in, jot_Var *out)
     int k, made = 0;
     bool ok;
 
-    if ((!out && m->nout) || in.n != m->nin)
-        return jot_fail(o->ctx, in.n != m->nin ? JOT_ERANGE : JOT_EUSE,
-                        "call_vars: %d variables asked, %d found; out is %s", m->nin, in.n,
-                        out ? "given" : "NULL");
+    if (!out && m->nout)
+        return jot_fail(o->ctx, JOT_EUSE, "call_vars: out is NULL, %d variables come out",
+                        m->nout);
+    if (in.n != m->nin)
+        return jot_fail(o->ctx, JOT_ERANGE, "call_vars: in: %d variables asked, %d found", m->nin,
+                        in.n);
     padded_sizes(o, extent);
     for (k = 0, ok = true; ok && k < in.n; k++)
         ok = padded_var_fits(o, in, k);
     ok = ok && jot_run(o->ctx, in);
+    for (k = 0; ok && k < in.n; k++)
+        ok = jot_buffer_back(o->ctx, padded_node(o, in.v[k])->data)
+          || jot_fail_memory(o->ctx, "call_vars");
     for (; ok && made < m->nout; made++) {
         padded_extents(m, &m->out[made], ext);
         out[made] = jot_array(o->ctx, m->out[made].shape.dtype,

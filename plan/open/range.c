@@ -131,6 +131,23 @@ range_masked(Open *o)
     return ok;
 }
 
+/* Texts, where the plan for the most does not serve; why neither does. */
+static bool
+range_merged(Open *o)
+{
+    char why[sizeof o->why];
+    Text t = {NULL, o->why, 0, sizeof o->why};
+    bool ok;
+
+    memcpy(why, o->why, sizeof why);
+    ok = jot_open_merge(o);
+    if (o->shared || !why[0])
+        return ok;
+    t.n = jot_str_len(o->why);
+    jot_text_f(&t, "; one plan for the most: %s", why);
+    return ok;
+}
+
 JOT_FN bool
 jot_open_try(Open *o, Open *root)
 {
@@ -144,7 +161,7 @@ jot_open_try(Open *o, Open *root)
         jot_text_f(&why, "the interpreter has no kernels");
     else if (!o->dialect && !backend->device && !jot_open_mask(o, &o->masked))
         return false;
-    else if (!o->masked && !jot_open_merge(o))
+    else if (!o->masked && !range_merged(o))
         return false;
     range_serves(o);
     if (o->dialect && !o->shared && !range_masked(o))
