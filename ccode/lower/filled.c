@@ -6,9 +6,12 @@
  *
  *     for (j = 0; j < 1024 && j < @e0(b); j += 32) ...
  *
- * No store has the axis, and behind the end each reduction along it takes its identity, or in a sum
- * a product with a 0 that a condition on places has put there: such a term is 0, whatever the other
- * factor (docs/spec.md). So nothing that depends on the axis matters there, be it kept or packed.
+ * No store has the axis, or what is stored along it is looked at before the end alone (KAxis.end):
+ * then loops that only store along it end at any step, and a derived axis all of whose loops stay
+ * inside runs over what its axes have before their ends. Behind the end each reduction along it
+ * takes its identity, or in a sum a product with a 0 that a condition on places has put there: such
+ * a term is 0, whatever the other factor (docs/spec.md). So nothing that depends on the axis
+ * matters there, be it kept or packed.
  * A loop ends with the step that the end is in; what is computed of less than another stage reads
  * is refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
  *

@@ -4,6 +4,8 @@
  *     another     i0 < 62    the same, for it is asked for as if i0 were 64, and i0 is 62 again
  *                            when the schedule is lowered: the last block is clamped
  *
+ * And where the axes of a kernel for the most extents end, which is masked (plan/open/mask.c).
+ *
  *   requires  kernels that agree but for extents      keeps  what they compute
  * Read before: plan/open/axes.h, ccode/schedule/sched.h. After: plan/text.c. */
 #include "plan/open/axes.h"

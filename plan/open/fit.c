@@ -92,6 +92,18 @@ jot_open_space(OpenSpace *s)
         space_low(s, level);
 }
 
+JOT_FN uint8_t
+jot_open_level(const OpenSpace *s, const bool *good)
+{
+    uint8_t level = 0;
+    int i;
+
+    for (i = 0; i < s->samples; i++)
+        if (!good[i] && (!s->level[i] || s->level[i] > level))
+            level = s->level[i] ? s->level[i] : OPEN_LEVELS;
+    return level;
+}
+
 /* ---- polynomials --------------------------------------------------------------------------- */
 
 JOT_FN void

@@ -124,7 +124,7 @@ follow_sample(Mask *k, int i)
         follow_note(o, list.v[j], born, &k->sample[i][j]);
     for (j = 0; k->sample[i] && j < (uint32_t)o->nin; j++)
         follow_shape(jot_node(o->ctx, jot_node_of(o->in[j], "compile_open", "in")),
-                   &k->sample[i][list.n + j]);
+                     &k->sample[i][list.n + j]);
     for (j = 0; j < list.n && k->sample[i]; j++)
         k->codes |= follow_code(jot_node(o->ctx, list.v[j]));
     jot_list_free(o->ctx, &list);
@@ -150,12 +150,26 @@ follow_alike(const Mask *k, int i)
 
 /* ---- what follows the extents ---------------------------------------------------------------- */
 
+JOT_FN uint8_t
+jot_mask_size(OpenMasked *m, const OpenFit *fit)
+{
+    int i;
+
+    for (i = 0; i < m->nsizes && memcmp(&m->size[i], fit, sizeof *fit); i++)
+        ;
+    if (i == MASKED_SIZES)
+        return 0;
+    m->size[i] = *fit;
+    m->nsizes += i == m->nsizes;
+    return (uint8_t)(i + 1);
+}
+
 static uint8_t
 follow_size(Mask *k, const int64_t *v)
 {
     const OpenSpace *s = &k->o->space;
-    OpenMasked *m = k->m;
     OpenFit fit;
+    uint8_t size;
     int i;
 
     jot_open_fit(s, v, &fit);
@@ -163,15 +177,10 @@ follow_size(Mask *k, const int64_t *v)
         k->good[i] = k->good[i] && jot_open_value(s, &fit, s->at[i]) == v[i];
     if (jot_open_constant(s, &fit))
         return 0;
-    for (i = 0; i < m->nsizes && memcmp(&m->size[i], &fit, sizeof fit); i++)
-        ;
-    if (i == MASKED_SIZES) {
+    size = jot_mask_size(k->m, &fit);
+    if (!size)
         jot_mask_not(k, "more extents follow than there is room for");
-        return 0;
-    }
-    m->size[i] = fit;
-    m->nsizes += i == m->nsizes;
-    return (uint8_t)(i + 1);
+    return size;
 }
 
 static uint8_t
@@ -243,19 +252,6 @@ follow_all(Mask *k)
     for (j = 0; j < k->n[k->base] && k->good[k->base]; j++)
         if (base[j].from)
             follow_read(k, j);
-}
-
-JOT_FN uint8_t
-jot_mask_level(const Mask *k)
-{
-    const OpenSpace *s = &k->o->space;
-    uint8_t level = 0;
-    int i;
-
-    for (i = 0; i < s->samples; i++)
-        if (!k->good[i] && (!s->level[i] || s->level[i] > level))
-            level = s->level[i] ? s->level[i] : OPEN_LEVELS;
-    return level;
 }
 
 JOT_FN bool

@@ -58,7 +58,7 @@ jot_merge_count(const OpenMerge *m, const OpenStep *p, const int64_t *v, bool *g
             }
             memcpy(as, was, sizeof as);
             groups_blocks(m, v, as, &blocks);
-            if (jot_merge_level(m, as) < jot_merge_level(m, good)) {
+            if (jot_open_level(&m->o->space, as) < jot_open_level(&m->o->space, good)) {
                 memcpy(good, as, sizeof as);
                 *how = blocks;
             }

@@ -7,11 +7,12 @@
  * beyond. Element-wise operators and maps that are the same for all extents keep that, for a point
  * before the end reads points before the end; reductions over such an axis get the mask. Extents
  * that follow those of a call are a variable, `sizes`; so are constants that do, as the scale of a
- * mean. A graph whose maps follow the extents (a picture's padding) is none of these.
+ * mean. Where a map reads beyond an edge (a padded convolution), what it reads is masked by what it
+ * has for outside. A graph whose maps follow the extents otherwise (a flip) is none of these.
  *
  * Loops of the kernels end where the sizes say (ccode/lower/filled.c): KAxis.end.
  *
- *   requires  no assignment, no user's code on what is open    keeps  the generator
+ *   requires  no assignment, no user's code, no branch or loop    keeps  the generator
  * Read before: plan/open/masked.h, plan/open/follow.c. After: plan/open/padded.c. */
 #include "plan/open/masked.h"
 
@@ -25,6 +26,17 @@ mask_open(const MaskNode *n)
     for (d = 0; d < n->rank && !n->size[d]; d++)
         ;
     return d < n->rank;
+}
+
+/* The dimensions that are open; is one? */
+static bool
+mask_asked(const MaskNode *n, bool *asked)
+{
+    int d;
+
+    for (d = 0; d < n->rank; d++)
+        asked[d] = n->size[d] != 0;
+    return mask_open(n);
 }
 
 /* True where the point is before the end along the dimensions. */
@@ -102,7 +114,7 @@ mask_terms(Mask *k, const MaskNode *r, const Node *reduce, const MaskNode *n, No
         || term->op != EW_MUL)
         return mask_guarded(k, n, x, asked, identity);
     factor[0] = mask_guarded(k, n, term->input[0], asked, identity);
-    factor[1] = mask_guarded(k, n, jot_node(ctx, x)->input[1], asked, identity);
+    factor[1] = mask_guarded(k, n, term->input[1], asked, identity);
     return factor[0] && factor[1] ? jot_ew_of(ctx, EW_MUL, factor[0], factor[1], 0) : 0;
 }
 
@@ -148,6 +160,7 @@ mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
     const Node *n = jot_node(ctx, id);
     NodeSpec spec = jot_node_spec(n);
     NodeId input[UINT8_MAX + 1], made;
+    uint32_t at[UINT8_MAX + 1];
     bool same = true, scaled = own->real && n->kind == NODE_REDUCE;
     int i;
 
@@ -164,8 +177,10 @@ mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
             jot_mask_not(k, mask_refused(n));
         return mask_outer(own) ? id : 0;
     }
+    for (i = 0; i < n->ninputs; i++) /* now, for what is made below may walk */
+        at[i] = jot_node(ctx, n->input[i])->at;
     for (i = 0; i < n->ninputs; i++) {
-        const MaskNode *in = &all[jot_node(ctx, n->input[i])->at];
+        const MaskNode *in = &all[at[i]];
 
         if ((mask_open(in) || mask_open(own)) && mask_refused(n)) {
             jot_mask_not(k, mask_refused(n));
@@ -174,7 +189,6 @@ mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
         input[i] = in->now;
         if (n->kind == NODE_REDUCE && !i)
             input[i] = mask_terms(k, own, n, in, in->now);
-        n = jot_node(ctx, id);
         same &= input[i] == n->input[i];
         if (!input[i])
             return 0;
@@ -204,8 +218,7 @@ mask_filled(Mask *k, NodeId id, const MaskNode *n, NodeId now)
             k->clear[d] = true;
             return now;
         }
-    for (d = 0; d < n->rank; d++)
-        asked[d] = n->size[d] != 0;
+    mask_asked(n, asked);
     return mask_guarded(k, n, now, asked, n->outside);
 }
 
@@ -213,21 +226,13 @@ mask_filled(Mask *k, NodeId id, const MaskNode *n, NodeId now)
 static uint8_t
 mask_longer(Mask *k, uint8_t size, int64_t by)
 {
-    OpenMasked *m = k->m;
     OpenFit fit;
-    int i;
 
     if (!size || by >= MASK_FAR)
         return 0;
-    fit = m->size[size - 1];
+    fit = k->m->size[size - 1];
     fit.term[0] += by;
-    for (i = 0; i < m->nsizes && memcmp(&m->size[i], &fit, sizeof fit); i++)
-        ;
-    if (i == MASKED_SIZES)
-        return 0;
-    m->size[i] = fit;
-    m->nsizes += i == m->nsizes;
-    return (uint8_t)(i + 1);
+    return jot_mask_size(k->m, &fit);
 }
 
 static bool
@@ -268,16 +273,14 @@ static bool
 mask_outputs(Mask *k)
 {
     Open *o = k->o;
-    bool asked[JOT_MAX_RANK], any, ok = mask_reads(k);
+    bool asked[JOT_MAX_RANK], ok = mask_reads(k);
     jot_Scalar zero = {0};
-    int i, d;
+    int i;
 
     for (i = 0; ok && i < o->nout && !k->used; i++) {
         MaskNode *n = &k->sample[k->base][k->out[i]];
 
-        for (d = 0, any = false; d < n->rank; d++)
-            any |= asked[d] = n->size[d] != 0;
-        if (!any)
+        if (!mask_asked(n, asked))
             continue;
         n->now = mask_guarded(k, n, n->now, asked, zero);
         o->out[i] = n->now ? jot_var_of(o->ctx, n->now) : JOT_POISON(o->ctx);
@@ -295,13 +298,15 @@ mask_graph(Mask *k)
     MaskNode *all = k->sample[k->base];
     NodeList list = {0, 0, NULL};
     bool ok = jot_mask_order(o, &list);
-    uint32_t i;
+    uint32_t i, walk = ctx->walk;
 
     if (ok && list.n != k->n[k->base])
         jot_mask_not(k, "the builder makes another graph for the same extents");
     ok = ok && k->good[k->base];
     for (i = 0; ok && i < list.n; i++) {
-        jot_graph_number(ctx, &list);
+        if (ctx->walk != walk) /* what made the node before has walked */
+            jot_graph_number(ctx, &list);
+        walk = ctx->walk;
         all[i].now = mask_filled(k, list.v[i], &all[i], mask_node(k, list.v[i], all, &all[i]));
         ok = all[i].now && jot_var_of(ctx, all[i].now).slot;
     }
@@ -443,13 +448,27 @@ mask_all(Mask *k)
 
     if (!jot_mask_learn(k))
         return false;
-    if (jot_mask_level(k) == OPEN_LEVELS)
+    if (jot_open_level(&o->space, k->good) == OPEN_LEVELS)
         return true;
     jot_push(o->ctx);
     ok = mask_make(k);
     jot_pop(o->ctx);
     jot_set_random_state(o->ctx, random);
     return ok && (!k->m->f || mask_memory(o, k->m));
+}
+
+/* Does it serve more than the largest, or is there no other? */
+static bool
+mask_serves(Open *o, uint8_t level)
+{
+    const OpenSpace *s = &o->space;
+    size_t nbytes = (size_t)s->n * sizeof *s->most;
+    Text t = {NULL, o->why, 0, sizeof o->why};
+
+    if (memcmp(s->low[level], s->most, nbytes) || !memcmp(s->least, s->most, nbytes))
+        return true;
+    jot_text_f(&t, "the plan of the largest serves no other");
+    return false;
 }
 
 JOT_FN bool
@@ -471,14 +490,14 @@ jot_open_mask(Open *o, OpenMasked **masked)
         k->base = o->space.grid - 1;
         jot_text_f(&t, "some have other maps");
         ok = mask_all(k);
-        level = jot_mask_level(k);
+        level = jot_open_level(&o->space, k->good);
         jot_arena_free(&k->arena);
     } else {
         jot_fail_memory(o->ctx, "compile_open");
     }
     if (k)
         jot_mem_free(&o->ctx->mem, k, sizeof *k);
-    if (ok && m->f && level < OPEN_LEVELS) {
+    if (ok && m->f && level < OPEN_LEVELS && mask_serves(o, level)) {
         memcpy(o->low, o->space.low[level], sizeof o->low);
         memset(o->now, 0, sizeof o->now); /* no extents: the first call writes all sizes */
         o->why[0] = 0;

@@ -75,7 +75,8 @@ typedef struct {
 JOT_FN bool jot_mask_learn(Mask *k);
 JOT_FN void jot_mask_not(Mask *k, const char *why);          /* it cannot be */
 JOT_FN bool jot_mask_order(const Open *o, NodeList *list);  /* the graph of o->out */
-JOT_FN uint8_t jot_mask_level(const Mask *k); /* from which on samples agree; OPEN_LEVELS: none */
+/* The number of a size, which may be new, from 1; 0: there is no room. */
+JOT_FN uint8_t jot_mask_size(OpenMasked *m, const OpenFit *fit);
 /* plan/open/mask.c: the graph of the most extents, masked, and the function of it. What follows
  * extents is learned from the graphs of all samples. *m NULL: it cannot be, o->why says why. False:
  * failed. */

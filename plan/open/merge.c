@@ -16,20 +16,6 @@
  * After: plan/open/whole.c, plan/open/range.c. */
 #include "plan/open/merge.h"
 
-/* The level from which on samples that fail are not needed; OPEN_LEVELS: they always are. */
-JOT_FN uint8_t
-jot_merge_level(const OpenMerge *m, const bool *good)
-{
-    const OpenSpace *s = &m->o->space;
-    uint8_t level = 0;
-    int i;
-
-    for (i = 0; i < s->samples; i++)
-        if (!good[i] && (!s->level[i] || s->level[i] > level))
-            level = s->level[i] ? s->level[i] : OPEN_LEVELS;
-    return level;
-}
-
 /* A number at each sample as a polynomial; samples that do not lie on it are no good. */
 JOT_FN void
 jot_merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit)
@@ -131,7 +117,7 @@ merge_words(OpenMerge *m, OpenStep *p, uint32_t step, bool *good)
             v[(size_t)k * samples + (size_t)i] = row[k];
     }
     jot_open_literals(base, p->literal);
-    for (k = 0, p->nargs = 0; k < p->n && jot_merge_level(m, good) < OPEN_LEVELS; k++) {
+    for (k = 0, p->nargs = 0; k < p->n && jot_open_level(&m->o->space, good) < OPEN_LEVELS; k++) {
         p->argument[k] = -1;
         if (!merge_word(m, p, v + (size_t)k * samples, p->literal[k], good, &how))
             continue;
@@ -168,7 +154,7 @@ merge_step(OpenMerge *m, OpenStep *p, uint32_t step, uint8_t *level)
     if (!merge_words(m, p, step, good))
         return false;
     good[m->base] = good[m->base] && (!m->open.device || p->nargs <= OPEN_ARGUMENTS);
-    *level = jot_merge_level(m, good);
+    *level = jot_open_level(&m->o->space, good);
     for (i = 0; i < m->o->space.grid; i++)
         p->near |= !good[i];
     return true;
@@ -219,7 +205,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
         return false;
     for (i = 0; i < s->samples; i++)
         m->like[i] = jot_open_like(m->o, m->set.f[m->base], m->set.f[i]);
-    m->level = jot_merge_level(m, m->like);
+    m->level = jot_open_level(&m->o->space, m->like);
     if (m->level == OPEN_LEVELS || m->set.f[m->base]->plan->steps.n > MERGE_STEPS)
         return true;
     if (!merge_steps(m, was, again))
@@ -228,7 +214,7 @@ merge_round(OpenMerge *m, uint8_t *was, bool *again)
         return true;
     for (i = 0; i < s->samples; i++)
         m->valid[i] = m->like[i] && jot_open_same(m->o, m->set.f[m->base], m->set.f[i]);
-    level = jot_merge_level(m, m->valid);
+    level = jot_open_level(&m->o->space, m->valid);
     m->level = level > m->level ? level : m->level;
     return true;
 }

@@ -42,10 +42,8 @@ typedef struct {
     Func *f;                 /* what becomes the function, at most extents */
 } OpenMerge;
 
-/* plan/open/merge.c: the level from which on samples that fail are not needed; OPEN_LEVELS: they
- * always are. */
-JOT_FN uint8_t jot_merge_level(const OpenMerge *m, const bool *good);
-/* A number at each sample as a polynomial; samples that do not lie on it are no good. */
+/* plan/open/merge.c: a number at each sample as a polynomial; samples that do not lie on it are no
+ * good. */
 JOT_FN void jot_merge_number(const OpenMerge *m, const int64_t *v, bool *good, OpenFit *fit);
 JOT_FN const PlanLaunch *jot_merge_launch(const OpenMerge *m, int sample, uint32_t step);
 /* plan/open/groups.c: a number as a polynomial, or as one times blocks: what serves more. */

@@ -1,13 +1,15 @@
 /* plan/open/open.c - functions with open extents: made of a builder, called with extents.
  *
  *     extents of a call   in bounds? -> seen often, its kernels there?   -> its own function
- *                                       in a range that has one plan?    -> that one, resized
+ *                                       in a range that has one plan?    -> that one, resized, or
+ *                                                                           masked (padded.c)
  *                                       else                             -> its own, made now
  *
  * To resize is to write the numbers that follow the extents into the shared plan: of launches,
  * variables, shapes, literals. Its block of temporaries is as large as the most extents ask.
  *
- * Read before: plan/open/open.h, plan/open/range.c. After: plan/function/function.c. */
+ * Read before: plan/open/open.h, plan/open/range.c. After: plan/open/padded.c,
+ * plan/function/function.c. */
 #include "plan/open/masked.h"
 
 /* ---- making --------------------------------------------------------------------------------- */

@@ -3,9 +3,10 @@
  *     builder(8), builder(9), ... -> plans, as texts     which agree but for numbers
  *     a number                    -> a polynomial        of the extents, by samples
  *     texts                       -> one text            its numbers that change are arguments
+ *     ... their graphs            -> that for the most   masked (plan/open/masked.h)
  *
  * Read before: plan/function/function.h, plan/open/axes.h. After: plan/open/open.c,
- * plan/open/sample.c, plan/open/merge.c, plan/open/text.c, plan/open/fit.c. */
+ * plan/open/sample.c, plan/open/masked.h, plan/open/merge.c, plan/open/text.c, plan/open/fit.c. */
 #ifndef JOT_OPEN_H
 #define JOT_OPEN_H
 #include "plan/function/function.h"
@@ -91,6 +92,8 @@ struct Open {
 
 /* plan/open/fit.c */
 JOT_FN void jot_open_space(OpenSpace *s);
+/* The level from which on samples that are no good are not needed; OPEN_LEVELS: they always are. */
+JOT_FN uint8_t jot_open_level(const OpenSpace *s, const bool *good);
 /* The polynomial through v[0..grid). */
 JOT_FN void jot_open_fit(const OpenSpace *s, const int64_t *v, OpenFit *fit);
 JOT_FN int64_t jot_open_value(const OpenSpace *s, const OpenFit *fit, const int64_t *extent);

@@ -6,7 +6,10 @@
  * A range is tried when a call first falls into it: the whole at once, the others later, no more
  * than OPEN_RANGES of them. Sizes of ranges of a few have a plan each.
  *
- * Read before: plan/open/open.h, plan/open/merge.h. After: plan/open/open.c. */
+ * A range has the plan for the most extents, masked, where its graph allows; else texts that are
+ * compared. For a file it is the other way round.
+ *
+ * Read before: plan/open/merge.h, plan/open/masked.h. After: plan/open/open.c. */
 #include "plan/open/masked.h"
 
 /* ---- trying ------------------------------------------------------------------------------- */

@@ -136,7 +136,7 @@ jot_merge_function(OpenMerge *m)
     memcpy(good, m->valid, sizeof good);
     if (!merge_sizes(m, good) || !merge_literals(m, good))
         return false;
-    level = jot_merge_level(m, good);
+    level = jot_open_level(&m->o->space, good);
     if (level > m->level)
         m->level = level;
     if (level == OPEN_LEVELS)

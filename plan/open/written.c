@@ -143,12 +143,25 @@ file_polynomial(Text *t, const OpenSpace *s, const OpenFit *fit)
         jot_text_f(t, "0");
 }
 
+static void
+file_literal(Export *e, const OpenSpace *s, const OpenLiteral *how)
+{
+    char over[40];
+
+    if (how->form == OPEN_RATIO) {
+        jot_text_float(over, how->over, false);
+        jot_text_f(&e->t, "%s / (double)", over);
+    }
+    jot_text_f(&e->t, how->form == OPEN_RATIO ? "(" : "");
+    file_polynomial(&e->t, s, &how->fit);
+    jot_text_f(&e->t, how->form == OPEN_RATIO ? ")" : "");
+}
+
 static int
 file_follows(Export *e, const void *at, bool print)
 {
     const Open *o = e->open;
     const OpenNumber *n = NULL;
-    char over[40];
     bool real;
     uint32_t i;
 
@@ -159,16 +172,9 @@ file_follows(Export *e, const void *at, bool print)
     real = n->kind == OPEN_LITERAL && n->how.dtype >= JOT_F16;
     if (!print)
         return real ? 'f' : 'i';
-    if (real && n->how.form == OPEN_RATIO) {
-        jot_text_float(over, n->how.over, false);
-        jot_text_f(&e->t, "%s(%s / (double)(", n->how.narrow ? "(float)" : "", over);
-        file_polynomial(&e->t, &o->space, &n->how.fit);
-        jot_text_f(&e->t, "))");
-    } else {
-        jot_text_f(&e->t, "%s(", !real ? "" : n->how.narrow ? "(float)" : "(double)");
-        file_polynomial(&e->t, &o->space, &n->how.fit);
-        jot_text_f(&e->t, ")");
-    }
+    jot_text_f(&e->t, "%s(", !real ? "" : n->how.narrow ? "(float)" : "(double)");
+    file_literal(e, &o->space, &n->how);
+    jot_text_f(&e->t, ")");
     return real ? 'f' : 'i';
 }
 
@@ -305,20 +311,6 @@ file_lay(const OpenFile *x, OpenPiece *p, const char *what, int k, const MaskedV
     jot_text_f(&e->t, "1};\n\n    %s_lay(a + %zu, (unsigned char *)(void *)%s%d, %d, all, ext, "
                "%zu, %zu, %d);\n    }\n", x->name, at, what, k, v->shape.rank,
                jot_dtype_nbytes(v->shape.dtype), v->shape.nbytes, what[0] == 'i');
-}
-
-static void
-file_literal(Export *e, const OpenSpace *s, const OpenLiteral *how)
-{
-    char over[40];
-
-    if (how->form == OPEN_RATIO) {
-        jot_text_float(over, how->over, false);
-        jot_text_f(&e->t, "%s / (double)", over);
-    }
-    jot_text_f(&e->t, "(");
-    file_polynomial(&e->t, s, &how->fit);
-    jot_text_f(&e->t, ")");
 }
 
 /* Inputs to the arena, what follows the extents, the function for the most, and outputs back. */
