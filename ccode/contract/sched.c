@@ -59,9 +59,46 @@ axes_together(const ContractMake *m, uint64_t axes, int inner, int *out)
     return n;
 }
 
+/* Each index of what is read is an axis, or stands still: no windows, no steps. */
+static bool
+read_by_axes(const Kernel *k, uint32_t value)
+{
+    OperandWalk w;
+    uint32_t n;
+    int axis;
+    for (jot_operands_open(&w, k, value); (n = jot_operands_next(&w)) != 0;)
+        for (int d = 0; k->values.v[n].op == VAL_LOAD && d < k->values.v[n].nidx; d++) {
+            Ix ix = k->ixs.v[k->values.v[n].at + (uint32_t)d];
+            if (jot_ix_axes(k->ix, ix) && !jot_ix_is_axis(k->ix, ix, &axis))
+                return false;
+        }
+    return !w.deep;
+}
+
+/* Halves that become floats as they are packed, but for what is read in windows: of that a part is
+ * copied as it lies. */
+static bool
+unpacks(const ContractMake *m, uint32_t value)
+{
+    return !m->words && jot_contract_half(m->k, value) && read_by_axes(m->k, m->c.a) &&
+           read_by_axes(m->k, m->c.b);
+}
+
+/* Of an operand that is unpacked as it is packed: by vectors where its elements lie along one of
+ * `axes`, in which it is packed then, else one by one. */
+static double
+unpack_price(const ContractMake *m, uint32_t value, uint64_t axes)
+{
+    double elems = (double)jot_kernel_extent(m->k, m->k->values.v[value].free);
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if ((axes >> x & 1) && jot_contract_unpacked(m, value, x))
+            return SIDE_PACK * elems;
+    return SIDE_APART * elems;
+}
+
 /* Price of a choice in cycles: empty lanes, packing, results apart. */
 static double
-side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
+side_price(const ContractMake *m, uint32_t a, uint32_t b, int v, int64_t ext)
 {
     const Kernel *k = m->k;
     uint64_t all = m->c.batch | m->c.m | m->c.n | m->c.k;
@@ -70,10 +107,15 @@ side_price(const ContractMake *m, uint32_t b, int v, int64_t ext)
     double elems = (double)jot_kernel_extent(m->k, k->values.v[b].free);
     double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / V;
     double price = points / (2 * V) / used;
-    bool unit = jot_contract_unit(m, b, v) && jot_contract_plain(m, b);
     if (!jot_contract_stores_unit(m, v))
         price += out;
-    if (!unit && !m->matrix) /* whose operands are packed, both of them */
+    if (m->matrix) /* whose operands are packed, both of them */
+        return price;
+    if (unpacks(m, a))
+        price += unpack_price(m, a, m->c.k);
+    if (unpacks(m, b))
+        price += unpack_price(m, b, (uint64_t)1 << v);
+    else if (!jot_contract_unit(m, b, v) || !jot_contract_plain(m, b))
         price += SIDE_PACK * elems;
     return price;
 }
@@ -96,7 +138,7 @@ choose_side(ContractMake *m, bool swap, Side *best)
         if (count == 1 && (group = jot_contract_grouped(m, a, n, v)) >= 0)
             ext *= m->k->axes.v[group].ext;
         if (jot_choice_try(&best->choice, CHOICE_SIDE + 64 * (uint64_t)swap + (uint64_t)v,
-                           side_price(m, b, v, ext), 1)) {
+                           side_price(m, a, b, v, ext), 1)) {
             best->swap = swap;
             best->v = v;
         }
