@@ -150,6 +150,18 @@ argument32(unsigned i)
     return (float)(i % 6 == 5 ? as_float((uint32_t)next() & 0x80ffffffu) : argument(i));
 }
 
+/* exp and what is made of it are 0 where they would be less than normal. */
+static double
+ulps_flushed(const char *name, float got, double want)
+{
+    static const char *const zero[] = {"exp", "sigmoid", "softplus"};
+
+    for (size_t i = 0; i < sizeof zero / sizeof *zero && got == 0; i++)
+        if (strcmp(name, zero[i]) == 0 && want >= 0 && want < 1.2e-38 && !signbit(got))
+            return 0;
+    return ulps_f32(got, want);
+}
+
 static int
 chosen(const char *name)
 {
@@ -189,13 +201,13 @@ test_unary(void)
         for (u = 0; u >> 32 == 0; u += stride) {
             float a = as_float((uint32_t)u);
 
-            e = ulps_f32(f->f32(a), f->ref32(a));
+            e = ulps_flushed(f->name, f->f32(a), f->ref32(a));
             if (e > worst)
                 worst = e, at = a;
         }
         for (i = 0; i < n; i++) {
             x = argument32(i);
-            e = ulps_f32(f->f32((float)x), f->ref32(x));
+            e = ulps_flushed(f->name, f->f32((float)x), f->ref32(x));
             if (e > worst)
                 worst = e, at = x;
         }
@@ -221,7 +233,7 @@ test_exp_low(void)
         return;
     for (uint64_t u = 0x80000000u; u >> 32 == 0; u += stride) {
         float x = as_float((uint32_t)u), y = jotm_exp_lowf(x);
-        double e = x != x ? (y != y ? 0 : 99) : ulps_f32(y, exp((double)x));
+        double e = x != x ? (y != y ? 0 : 99) : ulps_flushed("exp", y, exp((double)x));
 
         if (e > worst)
             worst = e, at = (double)x;
