@@ -8,7 +8,7 @@
  * A concatenation, and the gradient of slices, is a sum of parts with conditions on one axis alone.
  * In a segment their answers are known by ranges (ops/index/simplify.c), so nothing but the part's
  * own load is left. Two or three segments, as a border has, are left to conditions on loops
- * (guard.c); but those of a line that is itself reduced, each term with the border's question
+ * (guard.c), unless they are parts side by side in the innermost loop; but those of a line that is itself reduced, each term with the border's question
  * (ccode/rewrite/line_buffer_make.c), are a segment each. So are those of an innermost loop in
  * which an index is bent - the mirrored ends of a row - as it is straight between them, and what is
  * loaded there lies in vectors:
@@ -107,6 +107,46 @@ cut_index(Cuts *c, Ix ix, int depth)
     }
 }
 
+/* Does the condition hold at a position of the axis, as far as cut_condition understands it? */
+static bool
+holds_at(const Cuts *c, Ix cond, int64_t at, int depth)
+{
+    const IxPool *p = c->w->k->ix;
+    const IxRec *r = &p->recs.v[cond];
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n;
+    int64_t add;
+    int axis;
+    if (r->op == IX_AND && depth < 64)
+        return holds_at(c, r->a, at, depth + 1) && holds_at(c, r->b, at, depth + 1);
+    if (r->op != IX_GE0 && r->op != IX_EQ0)
+        return true;
+    t = jot_ix_linear(p, r->a, &add, &n, &tmp);
+    if (n != 1 || (t->k != 1 && t->k != -1) || !jot_ix_is_axis(p, t->atom, &axis) ||
+        axis != c->axis)
+        return true;
+    return r->op == IX_GE0 ? t->k * at + add >= 0 : t->k * at + add == 0;
+}
+
+/* Parts side by side: in each segment one that is read elsewhere is not, as it is within a border. */
+static bool
+cuts_join(const Cuts *c)
+{
+    const Kernel *k = c->w->k;
+    for (int s = 0; s <= c->n; s++) {
+        bool absent = false;
+        for (uint32_t i = 1; i < k->values.n && !absent; i++) {
+            const Value *v = &k->values.v[i];
+            for (int d = v->nidx; v->op == VAL_LOAD && d < v->nidx + v->ncond; d++)
+                absent |= !holds_at(c, k->ixs.v[v->at + (uint32_t)d], s ? c->cut[s - 1] : 0, 0);
+        }
+        if (!absent)
+            return false;
+    }
+    return c->n > 0 && c->ext >= CUT_PART * (c->n + 1);
+}
+
 /* What is unrolled is long already. */
 static bool
 cut_unrolled(const Sched *s)
@@ -169,6 +209,7 @@ cut_positions(const Walk *w, int axis, bool innermost, int64_t *cut)
         for (int d = from; d < to && (v->op == VAL_LOAD || v->op == VAL_INDEX); d++)
             cut_condition(&c, k->ixs.v[v->at + (uint32_t)d], 0);
     }
+    bent |= innermost && c.n > 0 && c.n < CUT_LEAST && cuts_join(&c);
     if (c.n < (line || bent ? 1 : CUT_LEAST) || (!line && cut_unrolled(w->s)) ||
         (int64_t)c.n * k->values.n * (w->segments ? w->segments : 1) > CUT_TEXT)
         return 0;
