@@ -950,7 +950,10 @@ JOT_API jot_Var jot_max_pool2d(jot_Var x, const jot_Pool *pool); /* equal maxima
 JOT_API jot_Var jot_avg_pool2d(jot_Var x, const jot_Pool *pool); /* padding counts as zeros */
 JOT_API jot_Var jot_linear(jot_Var x, jot_Var w, jot_Var b); /* x (..., i), w (i, o), b (o) */
 JOT_API jot_Var jot_relu(jot_Var x); /* derivative 0 at 0 */
-JOT_API jot_Var jot_gelu(jot_Var x); /* x/2 (1 + erf(x / sqrt 2)) */
+/* x/2 (1 + erf(x / sqrt 2)), as written: f32 within 1.2e-7 |x| and, below 0, 2.5e-7; of itself 3e-7
+ * above -1 and 3.4e-5 above -3, and 0 below -5.6; f64 within 2.2e-16 |x|. Halves are computed as
+ * f32 and rounded once. */
+JOT_API jot_Var jot_gelu(jot_Var x);
 JOT_API jot_Var jot_gelu_tanh(jot_Var x); /* x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
 JOT_API jot_Var jot_softmax(jot_Var x, int dim);
 JOT_API jot_Var jot_log_softmax(jot_Var x, int dim);

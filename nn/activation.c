@@ -170,15 +170,15 @@ jot_soft_shrink(jot_Var x, double lambda)
 
 /* ---- smooth ---- */
 
-/* x/2 (1 + erf(x / sqrt 2)), where 1 + erf(t) is spelled erfc(-t), which keeps its digits for large
- * negative x */
+/* x/2 (1 + erf(x / sqrt 2)): erf of halves is not rounded to one before the 1 is added */
 jot_Var
 jot_gelu(jot_Var x)
 {
     if (!nn_begin(&x, "gelu"))
         return nn_poison(x.ctx);
-    jot_Var tail = jot_erfc(jot_scale(x, -0.70710678118654752440));
-    return jot_leave(x.ctx, jot_mul(jot_scale(x, 0.5), tail));
+    jot_Var wide = nn_wide(x);
+    jot_Var e = jot_offset(jot_erf(jot_scale(wide, 0.70710678118654752440)), 1);
+    return jot_leave(x.ctx, jot_cast(jot_mul(jot_scale(wide, 0.5), e), jot_dtype(x)));
 }
 
 /* x/2 (1 + tanh(t)) = x sigmoid(2 t), t = sqrt(2/pi) (x + 0.044715 x^3) */

@@ -21,8 +21,8 @@ except ImportError as why:
     sys.exit(0)
 
 SEVERAL = {'jot_grad', 'jot_batch_norm_train'}
-# PyTorch's own forms of gelu, 1 + erf and 1 + tanh, lose their last places far below 0
-UNARY = {'relu': torch.relu, 'gelu': lambda x: x / 2 * torch.erfc(-x / math.sqrt(2)),
+# PyTorch's own form of gelu_tanh, 1 + tanh, loses its last places far below 0
+UNARY = {'relu': torch.relu, 'gelu': F.gelu,
          'gelu_tanh': lambda x: x * torch.sigmoid(math.sqrt(8 / math.pi) * (x + .044715 * x ** 3)),
          'softplus': lambda x: torch.logaddexp(x, torch.zeros_like(x)),
          'square': lambda x: x * x}
