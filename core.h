@@ -778,8 +778,8 @@ JOT_API jot_Var jot_reindex_reduce_ex(jot_ReduceOp op, jot_Var y, jot_Ints shape
 
 /* Element-wise: operands broadcast by NumPy's rules and are converted to jot_promote of their
  * dtypes. Functions that are defined for floats only take integers as f32; comparisons and logic
- * give bool. exp, sigmoid and softplus of f32 are 0 where they would be less than 1.2e-38, the least
- * normal number. */
+ * give bool. exp of f32, sigmoid, softplus and logaddexp are 0 where they (or e to the difference)
+ * would be less than the least normal number, 1.2e-38 (f64 2.3e-308). */
 #define JOT_UNARY(X) \
     X(neg) X(abs) X(sign) X(floor) X(ceil) X(round) X(trunc) X(sqrt) X(rsqrt) X(cbrt) X(exp) \
     X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) \

@@ -91,7 +91,7 @@ ulps_f64(double got, long double want)
     X(asinh, asinh(x), asinhl(x),        1.90, 1.90) \
     X(acosh, acosh(x), acoshl(x),        1.75, 1.75) \
     X(atanh, atanh(x), atanhl(x),        1.20, 1.20) \
-    X(erf, erf(x), erfl(x),              1.75, 1.30) \
+    X(erf, erf(x), erfl(x),              1.75, 1.60) \
     X(erfc, erfc(x), erfcl(x),           2.00, 2.00) \
     X(sigmoid, 1 / (1 + exp(-x)), sigmoidl(x), 2.00, 2.00) \
     X(softplus, softplus(x), softplusl(x), 2.75, 2.50) \
@@ -150,16 +150,20 @@ argument32(unsigned i)
     return (float)(i % 6 == 5 ? as_float((uint32_t)next() & 0x80ffffffu) : argument(i));
 }
 
-/* exp and what is made of it are 0 where they would be less than normal. */
+/* exp of floats and what is made of exp are 0 where they would be less than normal. */
+static int
+flushed(const char *name, double got, double want, double least)
+{
+    int made = strcmp(name, "sigmoid") == 0 || strcmp(name, "softplus") == 0;
+
+    return (made || strcmp(name, "exp") == 0) && got == 0 && !signbit(got) && want >= 0 &&
+        want < least;
+}
+
 static double
 ulps_flushed(const char *name, float got, double want)
 {
-    static const char *const zero[] = {"exp", "sigmoid", "softplus"};
-
-    for (size_t i = 0; i < sizeof zero / sizeof *zero && got == 0; i++)
-        if (strcmp(name, zero[i]) == 0 && want >= 0 && want < 1.2e-38 && !signbit(got))
-            return 0;
-    return ulps_f32(got, want);
+    return flushed(name, (double)got, want, 1.2e-38) ? 0 : ulps_f32(got, want);
 }
 
 static int
@@ -216,6 +220,8 @@ test_unary(void)
         for (i = 0; i < n * (unsigned)with_f64; i++) {
             x = argument(i);
             e = ulps_f64(f->f64(x), f->ref64(x));
+            if (flushed(f->name, f->f64(x), (double)f->ref64(x), 2.3e-308) && f->f64 != jotm_exp)
+                e = 0;
             if (e > worst && !(strcmp(f->name, "lgamma") == 0 && x < 0))
                 worst = e, at = x;
         }

@@ -8,10 +8,10 @@
  * A concatenation, and the gradient of slices, is a sum of parts with conditions on one axis alone.
  * In a segment their answers are known by ranges (ops/index/simplify.c), so nothing but the part's
  * own load is left. Two or three segments, as a border has, are left to conditions on loops
- * (guard.c), unless they are parts side by side in the innermost loop; but those of a line that is itself reduced, each term with the border's question
- * (ccode/rewrite/line_buffer_make.c), are a segment each. So are those of an innermost loop in
- * which an index is bent - the mirrored ends of a row - as it is straight between them, and what is
- * loaded there lies in vectors:
+ * (guard.c), unless they are parts side by side in the innermost loop; but those of a line that is
+ * itself reduced, each term with the border's question (ccode/rewrite/line_buffer_make.c), are a
+ * segment each. So are those of an innermost loop in which an index is bent - the mirrored ends of
+ * a row - as it is straight between them, and what is loaded there lies in vectors:
  *
  *     y[j] = x[(1 - j)*(j < 1) + (j - 1)*(j >= 1)*(j < 57) + (111 - j)*(j >= 57)]
  *
@@ -129,7 +129,8 @@ holds_at(const Cuts *c, Ix cond, int64_t at, int depth)
     return r->op == IX_GE0 ? t->k * at + add >= 0 : t->k * at + add == 0;
 }
 
-/* Parts side by side: in each segment one that is read elsewhere is not, as it is within a border. */
+/* Parts side by side: in each segment one that is read elsewhere is not, as within a border all
+ * are. */
 static bool
 cuts_join(const Cuts *c)
 {
