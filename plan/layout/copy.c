@@ -179,6 +179,20 @@ copy_lines(const LayoutChoice *c, const UseGroup *g)
     return false;
 }
 
+/* Results by lines of pixels that fill vectors better than channels, of an image that lies as they
+ * do, or of a copy of it with a border: pixels go in vectors, and weights are read one by one. */
+static bool
+copy_pixels(const LayoutChoice *c, const UseGroup *g)
+{
+    for (uint32_t i = g->use; i < g->use + g->nuse; i++) {
+        const Use *u = &c->uses.v.v[i];
+
+        if (u->role == ROLE_A && (!c->var[u->pos].fixed || (u->leaves && !copy_pays(c, u))))
+            return false;
+    }
+    return g->pixels && copy_lines(c, g);
+}
+
 JOT_FN bool
 jot_layouts_copies(LayoutChoice *c)
 {
@@ -198,7 +212,9 @@ jot_layouts_copies(LayoutChoice *c)
             continue;
         layout = u->wish;
         layout->halo_value = u->value;
-        if (u->role == ROLE_A && g->lines && copy_lines(c, g)) {
+        if (u->role == ROLE_B && copy_pixels(c, g))
+            continue;
+        if (u->role == ROLE_A && ((g->lines && copy_lines(c, g)) || copy_pixels(c, g))) {
             halo = copy_halo(c, u);
             layout = jot_layouts_layout(c, jot_layouts_node(c, u->pos), &c->var[u->pos].order,
                                        &halo);

@@ -173,6 +173,7 @@ uses_wishes(UsesWalk *w, const Products *p)
     const Contract *c = &p->of;
     Epilogue sums = p->sums;
     ContractWords words;
+    Winograd tiles;
     bool bytes = p->form != PRODUCTS_SCALED
               && jot_contract_by_words(w->k, c, &w->m->ctx->target, &words) && words.bytes;
     Layout wish;
@@ -199,6 +200,9 @@ uses_wishes(UsesWalk *w, const Products *p)
     }
     w->uses->groups.v[w->group].product = true;
     w->uses->groups.v[w->group].lines = c->lines;
+    w->uses->groups.v[w->group].pixels = p->form == PRODUCTS_ONE && !bytes
+                                      && jot_contract_pixels(w->k, c, &w->m->ctx->target)
+                                      && !jot_winograd_form(w->k, c, jot_plan_fast(w->m), &tiles);
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
