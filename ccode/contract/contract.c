@@ -127,9 +127,9 @@ contract_used(int64_t n, int lanes)
     return (double)n / (double)((n + lanes - 1) / lanes * lanes);
 }
 
-/* Vectors of pixels that are fuller; or as full, where either are half empty, or the sum is so short
- * that to turn image and results for vectors of channels takes as long. But one vector is read with
- * as many loads as there are products, two with half of that. */
+/* Vectors of pixels that are fuller; or as full, where either are half empty, or the sum is so
+ * short that to turn image and results for vectors of channels takes as long. But one vector is
+ * read with as many loads as there are products, two with half of that. */
 JOT_FN bool
 jot_contract_pixels(const Kernel *k, const Contract *c, const Target *target)
 {

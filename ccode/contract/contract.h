@@ -45,7 +45,8 @@ JOT_FN uint64_t jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps
  * vectorised in any layout; but where n is short and the windows move along long lines it becomes
  * b, and the lines are vectorised. ccode/contract/sched.c may exchange the two again, by price. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
-/* Lines of pixels that fill vectors better than channels do: a's neighbours lie along an axis of m. */
+/* Do lines of pixels, a's neighbours along an axis of m, suit vectors better than channels do? For
+ * who reads an image and writes results that both lie row by row. */
 JOT_FN bool jot_contract_pixels(const Kernel *k, const Contract *c, const Target *target);
 /* The same by axes alone: operands may contain other sums, and a and b are not exchanged. */
 JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
