@@ -33,6 +33,9 @@ typedef struct Contract {
 JOT_FN void jot_contract_swap(Contract *c); /* a and b change places */
 /* The longest of some axes; -1: none has more than one step. */
 JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
+/* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0
+ * there; 0: it is another, or 0 everywhere. */
+JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
 /* Does an index of some load below, outside of sums, run along two axes, such as h + p; along two
  * of which one is of either set, and none of `not`? */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);

@@ -90,14 +90,16 @@ jot_layouts_copy(LayoutChoice *c, const Use *u, const Layout *layout)
 }
 
 /* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
- * once and written once; then each element is read `often` times. */
+ * once and written once; then each element is read `often` times. Halves are widened into panels
+ * and patches of the contraction's own, whether out of a copy or not. */
 static bool
 copy_pays(const LayoutChoice *c, const Use *u)
 {
     const Node *node = jot_layouts_node(c, u->pos);
     double stride[JOT_MAX_RANK], often = u->work / (double)(node->nelem + 1);
 
-    if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write)
+    if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write
+        || (c->uses.groups.v[u->group].widened && !jot_plan_copy_lasts(c->m, u->pos)))
         return false;
     jot_order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
