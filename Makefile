@@ -266,7 +266,7 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
           test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \
-          test_line_buffer test_moments test_open test_open_train test_pads test_prelude_bits test_prelude_vector test_queue \
+          test_line_buffer test_moments test_open test_open_train test_pads test_pixels test_prelude_bits test_prelude_vector test_queue \
           test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
           test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_draws/50 test_function/13 test_llama/tcc test_machines/1 test_onnx/50 test_tune/61

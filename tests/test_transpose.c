@@ -1,7 +1,7 @@
 /* tests/test_transpose.c - blocks that are read along one axis and written along another, turned in
  * registers (ccode/schedule/transpose.c, ccode/lower/transpose.c): transpositions, copies into
  * panels and channels last, in vectors of 4, 8 and 16 lanes and in arrays, with what else is read
- * beside them; how many loads and mixes they take; what is not turned.
+ * beside them, of floats and of doubles; how many loads and mixes they take; what is not turned.
  *
  * Guards: ccode/lower/transpose.c, ccode/schedule/transpose.c. */
 #include "ccode/schedule/transpose.h"
@@ -14,6 +14,20 @@ typedef struct {
     bool beside, halo;          /* something is added along b, one of a; the result has a halo */
     int from;                   /* x: 0 [n, b, a], 1 [b, n, a], 2 [n, b / 4, a, b % 4] */
 } Transposed;
+
+static jot_DType dtype = JOT_F32; /* of all buffers */
+
+static uint32_t
+buf(IrCase *c, const char *name, BufRole role, int rank, int64_t a, int64_t b, int64_t d, int64_t e)
+{
+    return ir_buf(c, name, dtype, role, rank, a, b, d, e);
+}
+
+static uint32_t
+turned_ew(IrCase *c, EwOp op, uint32_t a, uint32_t b)
+{
+    return dtype == JOT_F32 ? ir_ew(c, op, a, b) : jot_v_ew(&c->k, op, dtype, a, b, 0);
+}
 
 /* y[n, a, b] = x[n, b, a] * 3 - z[n, a, b] + bias[b] + scale[a] */
 static void
@@ -29,9 +43,9 @@ make_turned(IrCase *c, const Transposed *t)
     ext[0] = t->n, ext[1] = t->a, ext[2] = t->b;
     ir_start(c);
     ir_axes(c, "nab", ext);
-    x = t->from == 1 ? IN("x", 3, t->b, t->n, t->a, 0)
-        : t->from == 2 ? IN("x", 4, t->n, t->b / 4, t->a, 4) : IN("x", 3, t->n, t->b, t->a, 0);
-    y = OUT("y", 3, t->n, t->a, t->b, 0);
+    x = t->from == 1 ? buf(c, "x", BUF_INPUT, 3, t->b, t->n, t->a, 0)
+        : t->from == 2 ? buf(c, "x", BUF_INPUT, 4, t->n, t->b / 4, t->a, 4) : buf(c, "x", BUF_INPUT, 3, t->n, t->b, t->a, 0);
+    y = buf(c, "y", BUF_OUTPUT, 3, t->n, t->a, t->b, 0);
     memcpy(part, t->panel ? panels : plain, t->panel ? sizeof panels : sizeof plain);
     if (t->panel)
         part[1].step = t->panel;
@@ -42,13 +56,13 @@ make_turned(IrCase *c, const Transposed *t)
         : t->from == 2 ? ir_load(c, x, AX(0), IDIV(AX(2), 4), AX(1), IMOD(AX(2), 4))
         : ir_load(c, x, AX(0), AX(2), AX(1), 0);
     if (t->beside) {
-        z = IN("z", 3, t->n, t->a, t->b, 0);
-        bias = IN("bias", 1, t->b, 0, 0, 0);
-        scale = IN("scale", 1, t->a, 0, 0, 0);
-        v = ir_ew(c, EW_MUL, v, jot_v_constf(&c->k, JOT_F32, 3));
-        v = ir_ew(c, EW_SUB, v, ir_load(c, z, AX(0), AX(1), AX(2), 0));
-        v = ir_ew(c, EW_ADD, v, ir_load(c, bias, AX(2), 0, 0, 0));
-        v = ir_ew(c, EW_ADD, v, ir_load(c, scale, AX(1), 0, 0, 0));
+        z = buf(c, "z", BUF_INPUT, 3, t->n, t->a, t->b, 0);
+        bias = buf(c, "bias", BUF_INPUT, 1, t->b, 0, 0, 0);
+        scale = buf(c, "scale", BUF_INPUT, 1, t->a, 0, 0, 0);
+        v = turned_ew(c, EW_MUL, v, jot_v_constf(&c->k, dtype, 3));
+        v = turned_ew(c, EW_SUB, v, ir_load(c, z, AX(0), AX(1), AX(2), 0));
+        v = turned_ew(c, EW_ADD, v, ir_load(c, bias, AX(2), 0, 0, 0));
+        v = turned_ew(c, EW_ADD, v, ir_load(c, scale, AX(1), 0, 0, 0));
     }
     ir_store(c, y, AX(0), AX(1), AX(2), 0, v);
     for (int64_t i = 0; i < t->n * t->a * t->b; i++) {
@@ -62,11 +76,14 @@ make_turned(IrCase *c, const Transposed *t)
     }
 }
 
+/* What begins with `word`, followed by the dtype's short name. */
 static int
-count(const Text *text, const char *word)
+count(const Text *text, const char *of)
 {
+    char word[32];
     int n = 0;
 
+    snprintf(word, sizeof word, "%s_%s", of, jot_dtype_name(dtype));
     for (const char *p = text->s; p && (p = strstr(p, word)) != NULL; p++)
         n++;
     return n;
@@ -84,13 +101,13 @@ expect_counts(IrCase *c, const Sched *s, const Transposed *t, int lanes)
     while (1 << bits < lanes)
         bits++;
     if (ir_emit(c, s, "gnu", &text, &info, t->what)) {
-        int left = (int)(t->b % lanes), loads = count(&text, "= jot_ld_f32");
-        int mixes = count(&text, "= jot_mix2_f32"), blocks = loads / lanes; /* in the text */
+        int left = (int)(t->b % lanes), loads = count(&text, "= jot_ld");
+        int mixes = count(&text, "= jot_mix2"), blocks = loads / lanes; /* in the text */
         CHECK(loads == blocks * lanes + left && blocks >= 1 && blocks <= 1 + (left > 0),
               "%s, %d lanes: %d loads", t->what, lanes, loads);
         CHECK(left ? mixes > blocks * bits * lanes && mixes <= (blocks + 1) * bits * lanes
                    : mixes == bits * lanes, "%s, %d lanes: %d mixes", t->what, lanes, mixes);
-        CHECK(count(&text, "jot_st_f32x") >= lanes, "%s, %d lanes: no vector is stored", t->what,
+        CHECK(count(&text, "jot_st") >= lanes, "%s, %d lanes: no vector is stored", t->what,
               lanes);
     }
     jot_text_free(&text);
@@ -150,6 +167,11 @@ test_which(const int *cc)
             expect(&no[i], false, lanes, cc);
     }
     expect(&yes[0], false, 2, cc);
+    dtype = JOT_F64; /* half as many lanes, whole lines of the cache */
+    for (int lanes = 4; lanes <= 16; lanes *= 2)
+        for (size_t i = 0; i < sizeof yes / sizeof *yes; i++)
+            expect(&yes[i], lanes == 16 && yes[i].a % 8 == 0 && yes[i].b % 8 == 0, lanes, cc);
+    dtype = JOT_F32;
 }
 
 /* y[a, b] = the sum over n of x[n, b, a], or x[0, b, a - 1], 0 where there is none */
@@ -192,13 +214,14 @@ test_by_hand(const int *cc)
         "lanes 4\n!0: n b:4 a:4 n:1u a:1u b:1v\n",
         "lanes 4\n!0: n b:4 a:8 a:4u a:1u b:1v\n",
     };
-    for (size_t i = 0; i < 2 * (sizeof text / sizeof *text); i++) {
-        const char *one = text[i / 2];
+    for (size_t i = 0; i < 4 * (sizeof text / sizeof *text); i++) {
+        const char *one = text[i / 4];
         IrCase c;
         Sched s;
         Text why = {0};
 
         why.mem = &ir_mem;
+        dtype = i % 4 < 2 ? JOT_F32 : JOT_F64;
         make_turned(&c, i % 2 ? &groups : &t);
         memset(&s, 0, sizeof s);
         CHECK(jot_sched_read(&s, &c.k, one, strlen(one), &why) && jot_sched_verify(&s, &why),
@@ -210,6 +233,7 @@ test_by_hand(const int *cc)
         jot_text_free(&why);
         ir_end(&c);
     }
+    dtype = JOT_F32;
 }
 
 int

@@ -120,6 +120,36 @@ contract_narrow(const Kernel *k, const Contract *c)
                                                                                             : -1;
 }
 
+/* Of the lanes of as many vectors as n elements take, the part that is in use. */
+static double
+contract_used(int64_t n, int lanes)
+{
+    return (double)n / (double)((n + lanes - 1) / lanes * lanes);
+}
+
+/* Vectors of pixels that are fuller; or as full, where either are half empty, or the sum is so
+ * short that to turn image and results for vectors of channels takes as long. But one vector is
+ * read with as many loads as there are products, two with half of that. */
+JOT_FN bool
+jot_contract_pixels(const Kernel *k, const Contract *c, const Target *target)
+{
+    const Value *a = &k->values.v[c->a];
+    int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)a->dtype);
+    int64_t n = jot_kernel_extent(k, c->n);
+    if (a->op != VAL_LOAD || a->dtype != k->bufs.v[a->buf].dtype || c->along >= 0 || c->lines
+        || lanes < 2 || (lanes % n == 0 && contract_groups(k, c))) /* groups share vectors */
+        return false;
+    for (int x = 0; x < (int)k->axes.n; x++)
+        if ((c->m >> x & 1) && jot_kernel_stride(k, a->buf, a->at, x) == 1) {
+            int64_t line = k->axes.v[x].ext;
+            double full = contract_used(line, lanes), channels = contract_used(n, lanes);
+            return full >= PIXELS_CLEAR * channels
+                || (full >= channels && (line > lanes || n <= lanes)
+                    && (full <= 0.5 || jot_kernel_extent(k, c->k) <= PIXELS_SHORT));
+        }
+    return false;
+}
+
 JOT_FN bool
 jot_contract_axes(const Kernel *k, uint32_t value, Contract *c)
 {

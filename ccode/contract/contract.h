@@ -33,6 +33,9 @@ typedef struct Contract {
 JOT_FN void jot_contract_swap(Contract *c); /* a and b change places */
 /* The longest of some axes; -1: none has more than one step. */
 JOT_FN int jot_contract_longest(const Kernel *k, uint64_t axes);
+/* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0
+ * there; 0: it is another, or 0 everywhere. */
+JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
 /* Does an index of some load below, outside of sums, run along two axes, such as h + p; along two
  * of which one is of either set, and none of `not`? */
 JOT_FN bool jot_contract_windowed(const Kernel *k, uint32_t value);
@@ -45,6 +48,9 @@ JOT_FN uint64_t jot_contract_taps(const Kernel *k, uint32_t value, uint64_t taps
  * vectorised in any layout; but where n is short and the windows move along long lines it becomes
  * b, and the lines are vectorised. ccode/contract/sched.c may exchange the two again, by price. */
 JOT_FN bool jot_contract_find(const Kernel *k, uint32_t value, Contract *c);
+/* Do lines of pixels, a's neighbours along an axis of m, suit vectors better than channels do? For
+ * who reads an image and writes results that both lie row by row. */
+JOT_FN bool jot_contract_pixels(const Kernel *k, const Contract *c, const Target *target);
 /* The same by axes alone: operands may contain other sums, and a and b are not exchanged. */
 JOT_FN bool jot_contract_axes(const Kernel *k, uint32_t value, Contract *c);
 /* The contraction of a kernel in which all other values are element-wise work before or after

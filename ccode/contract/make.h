@@ -118,9 +118,6 @@ JOT_FN bool jot_contract_dots(ContractMake *m);
 JOT_FN bool jot_contract_patch(const ContractMake *m, uint32_t value, ContractPatch *t);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
-/* ccode/contract/operand.c. The dtype of a value that is one of f16 or bf16 at every point, or 0
- * there; 0: it is another, or 0 everywhere. */
-JOT_FN int jot_contract_half(const Kernel *k, uint32_t value);
 /* The sum of another product, which is of these operands now; false: no memory. */
 JOT_FN bool jot_contract_again(Kernel *k, Contract *c, uint32_t product, uint32_t a, uint32_t b);
 /* The operand where the condition holds, else 0. */

@@ -15,8 +15,7 @@
  * Read before: ccode/lower/walk.h. After: ccode/schedule/transpose.c, which makes such
  * schedules. */
 #include "ccode/lower/walk.h"
-
-enum { TRANSPOSE_MOST = 16 }; /* lanes */
+#include "ccode/schedule/transpose.h"
 
 /* The load's address under the present positions, at another copy. */
 static Ix
@@ -64,16 +63,15 @@ transpose_load(Walk *w, const Value *v, Ix first, uint32_t *row)
 JOT_FN uint32_t
 jot_walk_transposed(Walk *w, const Value *v)
 {
-    uint32_t row[TRANSPOSE_MOST], low;
+    uint32_t row[TRANSPOSE_MOST / sizeof(float)], low;
     int n = w->s->lanes;
     Inst mix = jot_code_pure(C_MIX, v->dtype, n);
     const KBuf *buf = &w->k->bufs.v[v->buf];
     Ix first;
 
-    if (n < 4 || n > TRANSPOSE_MOST || (n & (n - 1)) || n < w->lanes || w->copies.copies != n
+    if (!jot_transpose_lanes(v->dtype, n) || n < w->lanes || w->copies.copies != n
         || w->copies.axis == w->vector_axis || w->s->group || v->ncond
         || (v->dtype != buf->dtype && (int)jot_dtype_compute((jot_DType)buf->dtype) != v->dtype)
-        || jot_dtype_nbytes((jot_DType)v->dtype) != sizeof(float)
         || w->index.written[v->buf % 256] || !transpose_rows(w, v, &first))
         return 0;
     transpose_load(w, v, first, row);

@@ -4,7 +4,7 @@
  *     y[b, a] = x[a, b]     !0: a:32p b:512p b:16 a:16 b:1u a:1v
  *
  *     16 x 16 elements a block: each line is read once and written once; where the axes are no
- *     multiples of that, 8 x 8 or 4 x 4, or 16 x 16 with rests
+ *     multiples of that, 8 x 8 or 4 x 4, or 16 x 16 with rests; of doubles 8 x 8 alone
  *
  * A tile of loops (ccode/schedule/choose.c) does the same element by element, and its stores are to
  * a line each, which lies in the other core's cache or on a page that is not at hand: by itself it
@@ -20,7 +20,7 @@
 
 typedef struct {
     const Kernel *k;
-    int lanes;
+    int lanes, dtype;           /* of all values: f32, f64 */
     int across, along;          /* axes: lanes, which are neighbours in the result; copies */
     bool used[KERNEL_VALUES];
 } Transpose;
@@ -36,27 +36,38 @@ transpose_stride(const Kernel *k, int lanes, uint32_t buf, uint32_t at, int axis
     return tangled ? -1 : stride;
 }
 
+/* Vectors of one register: words, or doubles. */
+JOT_FN bool
+jot_transpose_lanes(int dtype, int lanes)
+{
+    size_t nbytes = jot_dtype_nbytes((jot_DType)dtype);
+
+    return lanes >= TRANSPOSE_LANES && (lanes & (lanes - 1)) == 0
+        && (nbytes == sizeof(float) || dtype == JOT_F64)
+        && (size_t)lanes * nbytes <= TRANSPOSE_MOST;
+}
+
 JOT_FN bool
 jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int lanes)
 {
     const Value *v = &k->values.v[value];
 
-    return lanes >= TRANSPOSE_LANES && across < KERNEL_AXES && along < KERNEL_AXES
-        && v->op == VAL_LOAD
-        && !v->ncond && jot_dtype_nbytes((jot_DType)v->dtype) == sizeof(float)
+    return jot_transpose_lanes(v->dtype, lanes) && across < KERNEL_AXES && along < KERNEL_AXES
+        && v->op == VAL_LOAD && !v->ncond
         && v->dtype == k->bufs.v[v->buf].dtype
         && k->axes.v[along].ext % lanes == 0
         && transpose_stride(k, lanes, v->buf, v->at, along) == 1
         && transpose_stride(k, lanes, v->buf, v->at, across) >= lanes;
 }
 
-/* Floats, or halves that are floats in registers. */
+/* Doubles, or floats, or halves that are floats in registers. */
 static bool
-transpose_floats(const Kernel *k, uint32_t buf)
+transpose_floats(const Transpose *t, uint32_t buf)
 {
-    int dtype = k->bufs.v[buf].dtype;
+    int dtype = t->k->bufs.v[buf].dtype;
 
-    return dtype == JOT_F32 || dtype == JOT_F16 || dtype == JOT_BF16;
+    return dtype == t->dtype
+        || (t->dtype == JOT_F32 && (dtype == JOT_F16 || dtype == JOT_BF16));
 }
 
 /* Loads of floats and the little that vectors do with them; no reduction. */
@@ -70,15 +81,15 @@ transpose_values(const Transpose *t)
 
         if (!t->used[i])
             continue;
-        if (v->dtype != JOT_F32
+        if (v->dtype != t->dtype
             || !(v->op == VAL_CONST || v->op == VAL_SCALAR
-                 || (v->op == VAL_LOAD && !v->ncond && transpose_floats(k, v->buf))
+                 || (v->op == VAL_LOAD && !v->ncond && transpose_floats(t, v->buf))
                  || (v->op == VAL_EW && (v->ew == EW_ADD || v->ew == EW_SUB || v->ew == EW_MUL))))
             return false;
     }
     for (uint32_t i = 0; i < k->stores.n; i++)
         if (k->stores.v[i].acc != EW_NONE || k->stores.v[i].ncond
-            || !transpose_floats(k, k->stores.v[i].buf))
+            || !transpose_floats(t, k->stores.v[i].buf))
             return false;
     return k->stores.n > 0;
 }
@@ -134,10 +145,13 @@ transpose_find(Transpose *t, bool rests)
     return false;
 }
 
-/* The least lanes of a block: half a vector of halves is converted element by element. */
+/* The least lanes of a block: half a vector of halves is converted element by element, of
+ * doubles less than a line takes up to twice the time that tiles of loops do. */
 static int
 transpose_least(const Transpose *t)
 {
+    if (t->dtype == JOT_F64)
+        return CACHE_LINE / (int)sizeof(double);
     for (uint32_t b = 1; b < t->k->bufs.n; b++)
         if (jot_dtype_nbytes((jot_DType)t->k->bufs.v[b].dtype) < 4)
             return 2 * TRANSPOSE_LANES;
@@ -153,7 +167,7 @@ transpose_widest(Transpose *t, int lanes)
         if (transpose_find(t, false))
             return true;
     t->lanes = lanes;
-    return lanes >= 2 * TRANSPOSE_LANES && transpose_find(t, true);
+    return t->dtype == JOT_F32 && lanes >= 2 * TRANSPOSE_LANES && transpose_find(t, true);
 }
 
 /* Steps of a tile: lanes, as often as goes and leaves no rest, at most so many; where there is a
@@ -173,13 +187,15 @@ transpose_tile(const Transpose *t, int axis, int64_t most)
 static bool
 transpose_write(const Transpose *t, Sched *s, Kernel *k)
 {
+    int64_t run = TRANSPOSE_RUN * (int64_t)sizeof(float)
+                / (int64_t)jot_dtype_nbytes((jot_DType)t->dtype);
     Writer w;
 
     jot_write_open(&w, s, k, t->lanes);
     jot_write_set(&w, 'o', ~((uint64_t)1 << t->across | (uint64_t)1 << t->along));
     jot_write_axis(&w, 'a', t->across);
     jot_write_axis(&w, 'l', t->along);
-    jot_write_number(&w, 'A', transpose_tile(t, t->across, TRANSPOSE_RUN));
+    jot_write_number(&w, 'A', transpose_tile(t, t->across, run));
     jot_write_number(&w, 'L', transpose_tile(t, t->along, TRANSPOSE_ROW));
     jot_write_number(&w, 'V', t->lanes);
     jot_write_lines(&w, "!*: $o:1p $a:$Ap $l:$Lp $l:$V $a:$V $l:1u $a:1v\n");
@@ -190,11 +206,16 @@ JOT_FN bool
 jot_transpose_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Transpose *t = jot_mem_new(k->mem, 1, sizeof *t);
-    bool ok = t && lanes >= TRANSPOSE_LANES && k->values.n <= KERNEL_VALUES;
+    bool ok = t && k->values.n <= KERNEL_VALUES && k->stores.n > 0;
 
     (void)target;
     if (ok) {
         t->k = k;
+        t->dtype = k->bufs.v[k->stores.v[0].buf].dtype == JOT_F64 ? JOT_F64 : JOT_F32;
+        lanes = t->dtype == JOT_F64 ? lanes / 2 : lanes;
+        ok = jot_transpose_lanes(t->dtype, lanes);
+    }
+    if (ok) {
         jot_kernel_used(k, t->used);
         ok = transpose_values(t)
                  ? transpose_widest(t, lanes)

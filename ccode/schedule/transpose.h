@@ -11,7 +11,12 @@
 /* The schedule of a copy, or of little more, that is read along one axis and written along another.
  * False: the kernel is none, s->no says why (or memory was refused). */
 JOT_FN bool jot_transpose_sched(Sched *s, Kernel *k, const Target *target, int lanes);
-/* Is the value a load of floats whose neighbours lie along `along`, in whole blocks of lanes, rows
+
+enum { TRANSPOSE_MOST = 64 }; /* bytes of a vector */
+
+/* Can so many words or doubles be a row of a block? */
+JOT_FN bool jot_transpose_lanes(int dtype, int lanes);
+/* Is the value a load of such whose neighbours lie along `along`, in whole blocks of lanes, rows
  * apart in lanes of `across`? */
 JOT_FN bool jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int lanes);
 

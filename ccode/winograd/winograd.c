@@ -175,15 +175,12 @@ wino_alone(const Kernel *k, const Winograd *w, const bool *used)
 static const char *
 wino_loses(const Kernel *k, const Winograd *w)
 {
-    const Value *image = &k->values.v[w->image];
     return w->channels < WINOGRAD_CHANNELS || w->outs < WINOGRAD_CHANNELS ? "too few channels"
          : w->tiles[0] < 2 || w->tiles[1] < 2 ? "too few rows or columns"
-         : k->axes.n + 4 > KERNEL_AXES ? "too many axes"
-         : !jot_kernel_fastest(k, image->buf, image->at, w->channel)
-             ? "channels of the image are not last" : NULL;
+         : k->axes.n + 4 > KERNEL_AXES ? "too many axes" : NULL;
 }
 
-/* NULL: it is such a convolution. */
+/* NULL: it is such a convolution, in whatever layout. */
 static const char *
 wino_refuses(const Kernel *k, const Contract *c, const bool *used, Winograd *w)
 {
@@ -263,18 +260,31 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
 }
 
 JOT_FN bool
-jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *target, bool fast,
-                  Winograd *w)
+jot_winograd_form(const Kernel *k, const Contract *c, bool fast, Winograd *w)
 {
     bool *used = jot_kernel_used_new(k);
     memset(w, 0, sizeof *w);
     w->side = fast ? 4 : 2;
     w->sum = c->reduce;
     w->no = used ? wino_refuses(k, c, used, w) : "out of memory";
-    if (!w->no)
-        wino_blocks(k, lanes, target, w);
     if (used)
         jot_mem_free(k->mem, used, k->values.n * sizeof *used);
     w->no = k->mem->failed ? "out of memory" : w->no;
     return !w->no;
+}
+
+JOT_FN bool
+jot_winograd_find(const Kernel *k, const Contract *c, int lanes, const Target *target, bool fast,
+                  Winograd *w)
+{
+    const Value *image;
+    if (!jot_winograd_form(k, c, fast, w))
+        return false;
+    image = &k->values.v[w->image];
+    if (!jot_kernel_fastest(k, image->buf, image->at, w->channel)) {
+        w->no = "channels of the image are not last";
+        return false;
+    }
+    wino_blocks(k, lanes, target, w);
+    return true;
 }

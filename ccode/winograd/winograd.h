@@ -51,8 +51,10 @@ typedef struct {
     const char *no;             /* why it is none */
 } Winograd;
 
-/* Is the contraction such a convolution, in f32, alone in its kernel, with channels last in the
- * image (its layout says so), and large enough to gain? k is verified. fast: tiles of 4 x 4. */
+/* Is the contraction such a convolution, in f32, alone in its kernel, and large enough to gain, in
+ * whatever layout? k is verified. fast: tiles of 4 x 4. */
+JOT_FN bool jot_winograd_form(const Kernel *k, const struct Contract *c, bool fast, Winograd *w);
+/* ... with channels last in the image: its layout says so. */
 JOT_FN bool jot_winograd_find(const Kernel *k, const struct Contract *c, int lanes,
                               const Target *target, bool fast, Winograd *w);
 /* Does this store write channels last? All must. */

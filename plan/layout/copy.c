@@ -90,14 +90,16 @@ jot_layouts_copy(LayoutChoice *c, const Use *u, const Layout *layout)
 }
 
 /* Does a contraction read this so badly, or so often over its edge, that a copy pays? It is read
- * once and written once; then each element is read `often` times. */
+ * once and written once; then each element is read `often` times. Halves are widened into panels
+ * and patches of the contraction's own, whether out of a copy or not. */
 static bool
 copy_pays(const LayoutChoice *c, const Use *u)
 {
     const Node *node = jot_layouts_node(c, u->pos);
     double stride[JOT_MAX_RANK], often = u->work / (double)(node->nelem + 1);
 
-    if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write)
+    if (!c->var[u->pos].fixed || node->nelem < 2 || !u->wish || u->write
+        || (c->uses.groups.v[u->group].widened && !jot_plan_copy_lasts(c->m, u->pos)))
         return false;
     jot_order_strides(node, &c->var[u->pos].order, stride);
     if (u->role == ROLE_B && (stride[u->fast] != 1 || jot_plan_copy_lasts(c->m, u->pos)))
@@ -179,6 +181,20 @@ copy_lines(const LayoutChoice *c, const UseGroup *g)
     return false;
 }
 
+/* Results by lines of pixels that fill vectors better than channels, of an image that lies as they
+ * do, or of a copy of it with a border: pixels go in vectors, and weights are read one by one. */
+static bool
+copy_pixels(const LayoutChoice *c, const UseGroup *g)
+{
+    for (uint32_t i = g->use; i < g->use + g->nuse; i++) {
+        const Use *u = &c->uses.v.v[i];
+
+        if (u->role == ROLE_A && (!c->var[u->pos].fixed || (u->leaves && !copy_pays(c, u))))
+            return false;
+    }
+    return g->pixels && copy_lines(c, g);
+}
+
 JOT_FN bool
 jot_layouts_copies(LayoutChoice *c)
 {
@@ -198,7 +214,9 @@ jot_layouts_copies(LayoutChoice *c)
             continue;
         layout = u->wish;
         layout->halo_value = u->value;
-        if (u->role == ROLE_A && g->lines && copy_lines(c, g)) {
+        if (u->role == ROLE_B && copy_pixels(c, g))
+            continue;
+        if (u->role == ROLE_A && ((g->lines && copy_lines(c, g)) || copy_pixels(c, g))) {
             halo = copy_halo(c, u);
             layout = jot_layouts_layout(c, jot_layouts_node(c, u->pos), &c->var[u->pos].order,
                                        &halo);

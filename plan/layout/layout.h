@@ -50,6 +50,8 @@ typedef struct {
     uint8_t naxes;
     uint8_t nclasses;             /* each has an order of loops */
     bool product, lines;          /* a contraction; Contract.lines */
+    bool pixels;                  /* ... jot_contract_pixels */
+    bool widened;                 /* ... of windows on halves, into panels of floats */
 } UseGroup;
 
 typedef struct {

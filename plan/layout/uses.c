@@ -165,6 +165,24 @@ uses_of_buf(const UsesWalk *w, uint32_t buf)
     return NULL;
 }
 
+/* What a contraction is to those who choose layouts; bytes: as they lie, in words. */
+static void
+uses_product(const UsesWalk *w, const Products *p, bool bytes)
+{
+    const Target *target = &w->m->ctx->target;
+    UseGroup *g = &w->uses->groups.v[w->group];
+    const Contract *c = &p->of;
+    ContractWords words;
+    Winograd tiles;
+
+    g->product = true;
+    g->lines = c->lines;
+    g->widened = p->form != PRODUCTS_SCALED && jot_contract_windowed(w->k, c->a)
+              && jot_contract_half(w->k, c->a) && !jot_contract_by_words(w->k, c, target, &words);
+    g->pixels = p->form == PRODUCTS_ONE && !bytes && jot_contract_pixels(w->k, c, target)
+             && !jot_winograd_form(w->k, c, jot_plan_fast(w->m), &tiles);
+}
+
 /* The layouts that a contraction asks for. Sums of an epilogue do not count. Blocks of rows
  * (ccode/contract/chain.h) pack what they read by themselves. */
 static void
@@ -197,8 +215,7 @@ uses_wishes(UsesWalk *w, const Products *p)
         if (u->role != ROLE_A || bytes) /* words are broadcast, which are of neighbours */
             u->fast = (int8_t)wish.part[wish.n - 1].dim;
     }
-    w->uses->groups.v[w->group].product = true;
-    w->uses->groups.v[w->group].lines = c->lines;
+    uses_product(w, p, bytes);
 }
 
 /* ---- groups ------------------------------------------------------------------------------- */
