@@ -1,15 +1,17 @@
 # tools/cc-kept.sh - a compiler for the tests of one run: the scripts that tools/run-tests.sh puts on PATH as cc, gcc and
-# so on read it, with KEPT_CC, the compiler itself. A text of a test's own (one source outside of the checkout, without
-# files of its own to include) with the same flags is compiled once, and silently, or again: KEPT is the folder of what
-# came out, of these compilers on this machine. All else is the compiler's. Kernels get the flags of TEST_CC_FLAGS, too
-# (tools/plain.sh), unless the text is there without them: who asks for these takes either.
+# so on read it, with KEPT_CC, the compiler itself. A text of a test's own - one source outside of the checkout, without
+# files of its own to include or libraries but those of C - with the same flags is compiled once, or each time where the
+# compiler said a word: KEPT is the folder of what came out, of these compilers on this machine. All else is the
+# compiler's. Kernels get the flags of TEST_CC_FLAGS, too (tools/plain.sh), unless the text is there without them: who
+# asks for these takes either.
 [ "$*" = --version ] && [ "$KEPT_IS" ] && { echo "$KEPT_IS"; exit; } # each context asks once
 from=; to=; before=; flags=$KEPT_CC
 for a; do
     case $before in -o) to=$a; before=; continue ;; esac
     case $a in
     -o) ;;
-    -I* | -M* | -i* | @* | *.o | *.a | *.so) exec "$KEPT_CC" "$@" ;;
+    -lm | -lgcc) flags="$flags $a" ;;
+    -I* | -M* | -i* | -l* | @* | *.o | *.a | *.so) exec "$KEPT_CC" "$@" ;;
     *.c) [ -z "$from" ] || exec "$KEPT_CC" "$@"; from=$a ;;
     *) flags="$flags $a" ;;
     esac

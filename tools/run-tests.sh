@@ -68,7 +68,7 @@ behind() { # name: that compiler; a link to ccache looks for it on PATH, and wou
 }
 compilers="cc gcc clang aarch64-linux-gnu-gcc arm-none-eabi-gcc"
 machine() { # what objects depend on besides texts and flags
-    for name in $compilers ld as; do "$name" --version; done
+    for name in $compilers ld as ldd; do "$name" --version; done
     uname -m
     sed '/^$/q; /MHz\|bogomips\|apicid/d' /proc/cpuinfo
 }
