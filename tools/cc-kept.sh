@@ -1,5 +1,5 @@
-# tools/cc-kept.sh - a compiler for the tests of one run: the scripts that tools/run-tests.sh puts on PATH as cc, gcc and
-# so on read it, with KEPT_CC, the compiler itself. A text of a test's own - one source outside of the checkout, without
+# tools/cc-kept.sh - a compiler for the tests of one run: the scripts that tools/run-tests.sh puts on PATH as cc and
+# cross compilers read it, with KEPT_CC, the compiler itself. A text of a test's own - one source outside of the checkout, without
 # files of its own to include or libraries but those of C - with the same flags is compiled once, or each time where the
 # compiler said a word: KEPT is the folder of what came out, of these compilers on this machine. All else is the
 # compiler's. Kernels get the flags of TEST_CC_FLAGS, too (tools/plain.sh), unless the text is there without them: who

@@ -66,7 +66,7 @@ behind() { # name: that compiler; a link to ccache looks for it on PATH, and wou
         esac
     done
 }
-compilers="cc gcc clang aarch64-linux-gnu-gcc arm-none-eabi-gcc"
+compilers="cc aarch64-linux-gnu-gcc arm-none-eabi-gcc" # not gcc and clang, which test_flags compares by their files
 machine() { # what objects depend on besides texts and flags
     for name in $compilers ld as ldd; do "$name" --version; done
     uname -m
