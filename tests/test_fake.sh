@@ -21,8 +21,8 @@ if ! command -v g++ >/dev/null; then
 fi
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# what is compiled of a text depends on the stand-in and on g++ alone; all parts share it
-kept=$build/fake/$( { cat tests/fake_*.[ch]; g++ --version; } | cksum | tr ' ' _)
+# what is compiled of a text depends on the stand-in and on g++ alone; all parts share it, and the next run
+kept=${KEPT:-$build}/fake/$( { cat tests/fake_*.[ch]; g++ --version; } | cksum | tr ' ' _)
 mkdir -p "$dir/cache" "$kept"
 fake=$dir/libcuda.so.1
 make_fake() { # with what of its own

@@ -157,15 +157,15 @@ test_one(int size)
 static void
 test_large(int of_one)
 {
-    static const int first[] = {600}, rest[] = {601, 640, 500, 620, 450, 660};
-    const int again[] = {660, 660};
+    static const int first[] = {600}, rest[] = {660, 500, 620, 450, 640, 601};
+    const int nrest = test_many(2, 6), again[] = {rest[nrest - 1], rest[nrest - 1]};
     Lenet n = lenet_open("cpu");
-    jot_Stats one = lenet_sizes(&n, first, 1), all = lenet_sizes(&n, rest, 6), more;
+    jot_Stats one = lenet_sizes(&n, first, 1), all = lenet_sizes(&n, rest, nrest), more;
 
     CHECK(one.kernels_compiled > 15, "%d compiled at once", (int)one.kernels_compiled);
     CHECK(all.kernels_compiled > one.kernels_compiled && kernels(all) <= MANY * of_one,
           "large ones: %d, one: %d kernels", kernels(all), of_one);
-    CHECK(all.plans >= 7, "%d plans", (int)all.plans);
+    CHECK((int)all.plans > nrest, "%d plans", (int)all.plans);
     more = lenet_sizes(&n, again, 2);
     CHECK(more.kernels_compiled > all.kernels_compiled + 10 && more.plans == all.plans,
           "%d compiled for a size that comes again", (int)(more.kernels_compiled

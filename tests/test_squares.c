@@ -37,11 +37,11 @@ edges(jot_Ctx *c, jot_DType dtype)
 static jot_Var
 between(jot_Ctx *c, jot_DType dtype)
 {
-    jot_Var x = some(c, dtype, JOT_SHAPE(1024, 1000)), z = some(c, dtype, JOT_SHAPE(1000, 1024));
-    jot_Var row = some(c, dtype, JOT_SHAPE(1000)), column = some(c, dtype, JOT_SHAPE(1000, 1));
+    jot_Var x = some(c, dtype, JOT_SHAPE(512, 500)), z = some(c, dtype, JOT_SHAPE(500, 512));
+    jot_Var row = some(c, dtype, JOT_SHAPE(500)), column = some(c, dtype, JOT_SHAPE(500, 1));
 
-    x = jot_maximum(jot_mul(x, row), some(c, dtype, JOT_SHAPE(1024, 1)));
-    return jot_sub(jot_add(jot_mul(transposed(x), z), column), some(c, dtype, JOT_SHAPE(1024)));
+    x = jot_maximum(jot_mul(x, row), some(c, dtype, JOT_SHAPE(512, 1)));
+    return jot_sub(jot_add(jot_mul(transposed(x), z), column), some(c, dtype, JOT_SHAPE(512)));
 }
 
 static jot_Var

@@ -54,22 +54,38 @@ cd "$(dirname "$0")/.." || exit 1
 jobs=${TEST_JOBS:-$(($(nproc 2>/dev/null || echo 2) + 1))}
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-# side by side, what two programs compile is compiled once; no cache is read or filled that is not the run's
+# side by side, what two programs compile is compiled once, and kept for the next run (TEST_KEPT: where; empty: it is
+# not), by compilers and processor; what no run of two weeks took goes. No cache of a program's is read or filled.
 export JOT_CACHE_DIR=
-# (a link to ccache looks for the compiler on PATH, and would find the script there: the one behind it)
-export KEPT="$dir/kept" KEPT_CC=
-IFS=:
-for folder in $PATH; do
-    [ ! -x "$folder/cc" ] || case $(readlink -f "$folder/cc") in
-        */ccache) ;;
-        *) KEPT_CC=$folder/cc; break ;;
-    esac
+behind() { # name: that compiler; a link to ccache looks for it on PATH, and would find the script there
+    IFS=:
+    for folder in $PATH; do
+        [ ! -x "$folder/$1" ] || case $(readlink -f "$folder/$1") in
+            */ccache) ;;
+            *) echo "$folder/$1"; break ;;
+        esac
+    done
+}
+compilers="cc aarch64-linux-gnu-gcc arm-none-eabi-gcc" # not gcc and clang, which test_flags compares by their files
+machine() { # what objects depend on besides texts and flags
+    for name in $compilers ld as ldd; do "$name" --version; done
+    uname -m
+    sed '/^$/q; /MHz\|bogomips\|apicid/d' /proc/cpuinfo
+}
+store=${TEST_KEPT-build/kept}
+KEPT=${store:-$dir/kept}/$(machine 2>/dev/null | cksum | tr ' ' _)
+mkdir -p "$KEPT" "$dir/bin"
+KEPT=$(cd "$KEPT" && pwd) KEPT_NOT=$PWD
+export KEPT KEPT_NOT
+for name in $compilers; do
+    cc=$(behind "$name")
+    [ -z "$cc" ] || {
+        printf '#!/bin/sh\nKEPT_CC="%s" KEPT_IS="%s"\n. "%s"\n' "$cc" "$("$cc" --version)" "$PWD/tools/cc-kept.sh" >"$dir/bin/$name"
+        chmod +x "$dir/bin/$name"
+    }
 done
-unset IFS
-[ "$KEPT_CC" ] && KEPT_VERSION=$("$KEPT_CC" --version) && export KEPT_VERSION && mkdir "$KEPT" "$dir/bin" && ln -s "$PWD/tools/cc-kept.sh" "$dir/bin/cc"
 # the linker's name is in the script: who has an environment of their own still has PATH
-ld=$(command -v ld) && mkdir -p "$dir/bin" \
-    && printf '#!/bin/sh\nBARE_LD="%s" exec "%s" "$@"\n' "$ld" "$PWD/tools/ld-bare.sh" >"$dir/bin/ld" && chmod +x "$dir/bin/ld"
+ld=$(command -v ld) && printf '#!/bin/sh\nBARE_LD="%s" exec "%s" "$@"\n' "$ld" "$PWD/tools/ld-bare.sh" >"$dir/bin/ld" && chmod +x "$dir/bin/ld"
 trap 'for pid in "$dir"/*.pid; do kill "$(cat "$pid")"; done 2>/dev/null; exit 1' INT TERM HUP
 n=0; side=
 for cmd; do
@@ -92,6 +108,7 @@ passed=0; failed=0; skipped=0; used=0; next=1; began=$(date +%s)
     done
     cat "$dir/again"
     [ $next -gt "$n" ] || { echo "$((n + 1 - next)) commands did not run"; failed=$((failed + 1)); }
+    [ -z "$store" ] || find "$store" -type f -atime +14 -delete
     echo "$n commands, $jobs at a time: $(($(date +%s) - began)) s by the clock, $used s of processors"
     echo "$passed passed, $failed failed, $skipped skipped"
     [ $failed = 0 ]
