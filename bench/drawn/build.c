@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "bench/drawn/drawn.h"
+#include "nn.h"
 
 typedef const DrawnStep S;
 typedef const jot_Var V;
@@ -145,22 +146,10 @@ do_batch_norm(S *s, V *v)
                        : jot_batch_norm_eval(v[0], v[1], v[2], v[3], v[4], 1e-5);
 }
 
-/* (c) beside (n, c, h, w) */
-static jot_Var
-per_channel(jot_Var c)
-{
-    return jot_reshape(c, JOT_SHAPE(jot_extent(c, 0), 1, 1));
-}
-
 static jot_Var
 do_group_norm(S *s, V *v)
 {
-    jot_Ints n = jot_shape(v[0]);
-    int64_t g = s->number[0][0];
-    jot_Var y = jot_reshape(v[0], JOT_SHAPE(n.v[0], g, n.v[1] / g * n.v[2], n.v[3]));
-
-    y = jot_reshape(jot_instance_norm(y, 1e-5), n);
-    return jot_add(jot_mul(y, per_channel(v[1])), per_channel(v[2]));
+    return jot_group_norm(v[0], s->number[0][0], v[1], v[2], 1e-5);
 }
 
 /* softmax(q k' / sqrt d) v */
