@@ -75,13 +75,11 @@ read_by_axes(const Kernel *k, uint32_t value)
     return !w.deep;
 }
 
-/* Halves that become floats as they are packed, but for what is read in windows: of that a part is
- * copied as it lies. */
+/* Halves that become floats as they are packed. */
 static bool
 unpacks(const ContractMake *m, uint32_t value)
 {
-    return !m->words && jot_contract_half(m->k, value) && read_by_axes(m->k, m->c.a) &&
-           read_by_axes(m->k, m->c.b);
+    return !m->words && jot_contract_half(m->k, value);
 }
 
 /* Of an operand that is unpacked as it is packed: by vectors where its elements lie along one of
@@ -111,7 +109,7 @@ side_price(const ContractMake *m, uint32_t a, uint32_t b, int v, int64_t ext)
         price += out;
     if (m->matrix) /* whose operands are packed, both of them */
         return price;
-    if (unpacks(m, a))
+    if (unpacks(m, a) && read_by_axes(m->k, a)) /* of windows, a part is copied as it lies */
         price += unpack_price(m, a, m->c.k);
     if (unpacks(m, b))
         price += unpack_price(m, b, (uint64_t)1 << v);
