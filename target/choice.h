@@ -33,6 +33,7 @@ enum {
     CHOICE_ROOM = 3812,         /* a quarter, a half, all of the second cache for a block */
     CHOICE_AHEAD = 3816,        /* whether panels are asked for ahead */
     CHOICE_DOTS_BLOCK = 3900, CHOICE_DOTS_AHEAD = 4100,
+    CHOICE_COLLECT = 4200,      /* by stage: whether rows are taken a vector at a time */
     CHOICE_PRODUCT = 4000,      /* on drawn machines: whether strategies of products are asked */
     CHOICE_STRATEGY = 4020      /* which row of the table (ccode/strategy/strategy.c) */
 };

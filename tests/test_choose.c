@@ -4,9 +4,10 @@
  * Set IR_SHOW to a part of a case's name to see its text.
  *
  * Guards: ccode/device/grid.c, ccode/device/moves.c, ccode/device/rfactor.c,
- * ccode/device/square.c, target/choice.c. */
+ * ccode/device/square.c, ccode/strategy/collect.c, target/choice.c. */
 #include "ccode/build/build.h"
 #include "ccode/device/grid.h"
+#include "ccode/strategy/strategy.h"
 #include "tests/ir_cases.h"
 
 /* A machine with vectors of so many bytes and plain caches. */
@@ -32,7 +33,8 @@ expect(IrCase *c, const char *what, int vector_nbytes, int cc, bool run, const c
     int order[KERNEL_AXES], m = jot_build_order_outer(&c->k, order);
     Sched s;
     text.mem = &ir_mem;
-    CHECK(jot_sched_choose(&s, &c->k, &t, m, order), "%s: no schedule", what);
+    CHECK(jot_sched_choose(&s, &c->k, &t, m, order) && jot_sched_collect(&s, &t),
+          "%s: no schedule", what);
     CHECK(jot_sched_verify(&s, NULL), "%s: not legal", what);
     jot_sched_print(&s, &text);
     for (int i = 0; i < n; i++) {
@@ -187,6 +189,63 @@ make_channels_last(IrCase *c, int64_t n, int64_t h, int64_t w)
     ir_store(c, y, AX(1), AX(2), AX(0), 0, ir_load(c, x, AX(0), AX(1), AX(2), 0));
     for (int64_t i = 0; i < n * h * w; i++)
         c->data[y][i % (h * w) * n + i / (h * w)] = c->data[x][i];
+}
+
+/* What follows sums of rows, twice: h = max + log(sum of exp), y[b, r] = tanh(h + sum + z[r]) */
+static void
+make_behind_rows(IrCase *c, int64_t nb, int64_t n, int64_t m)
+{
+    int64_t ext[3];
+    uint32_t x, z, y, h, v, s, mx, e, t;
+    ext[0] = nb, ext[1] = n, ext[2] = m;
+    ir_start(c);
+    ir_axes(c, "brj", ext);
+    x = IN("x", 3, nb, n, m, 0);
+    z = IN("z", 1, n, 0, 0, 0);
+    y = OUT("y", 2, nb, n, 0, 0);
+    h = OUT("h", 2, nb, n, 0, 0);
+    v = ir_load(c, x, AX(0), AX(1), AX(2), 0);
+    s = ir_sum(c, EW_ADD, BIT(2), v, "s");
+    mx = ir_sum(c, EW_MAX, BIT(2), v, "mx");
+    e = ir_sum(c, EW_ADD, BIT(2), ir_ew(c, EW_EXP, ir_ew(c, EW_SUB, v, mx), 0), "e");
+    e = ir_ew(c, EW_ADD, mx, ir_ew(c, EW_LOG, e, 0));
+    t = ir_ew(c, EW_ADD, s, ir_load(c, z, AX(1), 0, 0, 0));
+    ir_store(c, y, AX(0), AX(1), 0, 0, ir_ew(c, EW_TANH, ir_ew(c, EW_ADD, e, t), 0));
+    ir_store(c, h, AX(0), AX(1), 0, 0, e);
+    for (int64_t r = 0; r < nb * n; r++) {
+        double most = -1e30, sum = 0, exps = 0;
+        for (int64_t j = 0; j < m; j++) {
+            most = fmax(most, c->data[x][r * m + j]);
+            sum += c->data[x][r * m + j];
+        }
+        for (int64_t j = 0; j < m; j++)
+            exps += exp(c->data[x][r * m + j] - most);
+        c->data[h][r] = most + log(exps);
+        c->data[y][r] = tanh(c->data[h][r] + sum + c->data[z][r % n]);
+    }
+}
+
+/* ... by a vector of rows where they are short, many, and what follows is dear. */
+static void
+test_behind_rows(void)
+{
+    IrCase c;
+    make_behind_rows(&c, 1, 300, 100);
+    EXPECT(&c, "behind short rows", 64, GCC_NATIVE, true,
+           "%6: b:1p r:64p r:16 r | j:32 j:1l; res row6", "0: b:1p r:64p r:16 r:1l",
+           "1: b:1p r:64p r:16 r:1l");
+    make_behind_rows(&c, 3, 53, 128);
+    EXPECT(&c, "rows of several axes, with a rest", 64, GCC_NATIVE, true, "r:16 r | j:32 j:1l; res",
+           "r:16 r:1l");
+    make_behind_rows(&c, 2, 53, 130);
+    EXPECT(&c, "behind rows, half the vectors", 32, GCC_NATIVE, true, "r:8 r | j:16 j:1l; res",
+           "r:8 r:1l");
+    make_behind_rows(&c, 1, 300, 100);
+    EXPECT(&c, "behind rows without vectors", 0, GCC, true, "!res row");
+    make_behind_rows(&c, 1, 300, 9000);
+    EXPECT(&c, "behind long rows", 64, GCC_NATIVE, false, "!res row");
+    make_behind_rows(&c, 40, 20, 128);
+    EXPECT(&c, "behind few rows", 64, GCC_NATIVE, true, "!res row");
 }
 
 static void
@@ -386,6 +445,7 @@ main(void)
     test_columns(&c);
     if (system("command -v gcc >/dev/null 2>&1") == 0) {
         test_which();
+        test_behind_rows();
         test_right(GCC_NATIVE);
     } else
         SKIP("no gcc here");

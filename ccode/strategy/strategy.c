@@ -188,7 +188,8 @@ make_priced(Ask *a)
 {
     int order[KERNEL_AXES], n = jot_build_order_outer(a->k, order);
 
-    return jot_sched_choose(a->s, a->k, &a->target, n, order);
+    return jot_sched_choose(a->s, a->k, &a->target, n, order)
+        && jot_sched_collect(a->s, &a->target);
 }
 
 static bool

@@ -53,6 +53,10 @@ JOT_FN double jot_sched_price(const Sched *s, const Target *target);
 /* ... whatever the schedule: its sums at the rate of multiply-adds. */
 JOT_FN double jot_sched_least(const Kernel *k, const Target *target);
 
+/* Takes rows that are reduced one by one a vector at a time where what follows is dear beside them
+ * (ccode/strategy/collect.c). False: memory was refused. */
+JOT_FN bool jot_sched_collect(Sched *s, const Target *target);
+
 /* Lanes of what gains by the machine's, at least 1. */
 JOT_FN int jot_schedule_lanes(const Wanted *want, int dtype);
 
