@@ -87,6 +87,41 @@ test_products(void)
 }
 
 /* By the matrix unit, where there is one, and by what the text has for machines without. */
+/* What is dear behind such sums runs over a group of columns in lanes; where results do not lie
+ * along columns, or little follows, each sum is stored by itself. */
+static void
+test_dots_behind(void)
+{
+    static const int64_t shape[][4] = { /* z i j k */
+        { 1, 2, 133, 40 }, { 2, 3, 77, 67 }, { 1, 7, 350, 300 }, { 1, 130, 3, 301 }
+    };
+    IrCase c;
+    char what[80], loop[32];
+    for (int m = 0; m < MACHINES; m++)
+        for (int i = 0; i < 8; i++) {
+            const int64_t *x = shape[i / 2];
+            Text text = {0};
+            bool dear = i % 2;
+            text.mem = &ir_mem;
+            make_product(&c, x[0], x[1], x[2], x[3], false, true, false);
+            for (uint32_t n = 0; dear && n < c.k.stores.n; n++) {
+                KStore *st = &c.k.stores.v[n];
+                uint32_t y = st->buf, tanhs = ir_ew(&c, EW_TANH, st->value, 0);
+                c.k.stores.v[n].value = tanhs;
+                for (int64_t at = 0; at < x[0] * x[1] * x[2]; at++)
+                    c.data[y][at] = tanh(c.data[y][at]);
+            }
+            sprintf(what, "behind few rows, %d", i);
+            sprintf(loop, " k:%d i:1u j:1u k:1v; res row", machines[m].lanes);
+            runs(&c, &machines[m], 1 << 19, &text, what);
+            if (machines[m].lanes == 16)
+                CHECK(text.s && (strstr(text.s, loop) != NULL) == (dear && x[1] < x[2]),
+                      "%s, %d lanes:\n%s", what, machines[m].lanes, text.s ? text.s : "");
+            jot_text_free(&text);
+            ir_end(&c);
+        }
+}
+
 static void
 test_tiles(void)
 {
@@ -576,6 +611,7 @@ main(void)
     test_read_once();
     test_few_rows();
     test_dots();
+    test_dots_behind();
     test_shares();
     ir_close();
     return DONE();

@@ -6,6 +6,12 @@
  *     %s: j:420p j:4 i:4 | k:16 i:1u j:1u k:1v; ahead 84   16 vectors of sums, 8 loads for them
  *     !0: j:420p j:4 i:4 i:1u j:1u                         each folded in halves, then stored
  *
+ * Where what follows is dear, sums of a group of columns, as many as fill vectors, go to a small
+ * array first, and it runs over that in lanes:
+ *
+ *     %s: j:432p j:16 j:4 i:4 | k:16 i:1u j:1u k:1v; res row[i, j%16]
+ *     !0: j:432p j:16 i j:16 j:1v
+ *
  * Rows in lanes would leave most of them empty, columns in lanes would turn w over, which is as
  * much work as the product itself. What is lost here is the fold, at the end of each sum: the
  * price says from how many rows on the other forms gain.
@@ -15,6 +21,7 @@
  *
  * Read before: ccode/contract/sched.c. After: ccode/lower/lower.c. */
 #include "ccode/contract/make.h"
+#include "ccode/ir/cost.h"
 #include "target/choice.h"
 #include "target/thresholds.h"
 
@@ -81,6 +88,30 @@ dots_block(const ContractMake *m, ContractDots *d)
     jot_choice_end(&choice);
 }
 
+/* Columns whose sums are collected: they fill vectors, blocks end where they do. 0: what follows is
+ * not worth the array, or does not lie along columns. */
+static int64_t
+dots_group(const ContractMake *m, const ContractDots *d)
+{
+    uint64_t rows = d->swap ? m->c.n : m->c.m;
+    int64_t group = d->columns, nbytes = jot_dtype_nbytes((jot_DType)
+                                                          m->k->values.v[m->c.reduce].dtype);
+    double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
+    double lanes = m->lanes, work = 0, array;
+
+    while (group % m->lanes)
+        group += d->columns;
+    for (uint32_t i = 0; i < m->k->stores.n; i++)
+        work += CYCLES_POINT * jot_cost_behind(m->k, i, d->v);
+    array = work / lanes + CYCLES_POINT * (2 + 1 / lanes) + CYCLES_BEGIN / lanes;
+    if (m->k->axes.v[d->v].ext < group || !jot_contract_stores_unit(m, d->v)
+        || jot_kernel_extent(m->k, rows) * group * nbytes
+               > m->target->cache_nbytes[LEVEL_L1] / CACHE_PART
+        || d->price + out * array > LOOPS_CLEAR * (d->price + out * work))
+        return 0;
+    return group;
+}
+
 /* The operand of fewer rows stays in the first cache while the other streams by; in the second,
  * where that is to be unpacked, which would be more work by panels. */
 JOT_FN bool
@@ -109,24 +140,49 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     return true;
 }
 
-/* Blocks of columns are shared, two for each core. */
-static void
+/* Blocks of columns are shared, two for each core. Loops around a group of columns, or all. */
+static int
 dots_nest(ContractMake *m, const ContractDots *d)
 {
     uint64_t rows = d->swap ? m->c.n : m->c.m, columns = d->swap ? m->c.m : m->c.n;
     uint64_t r = (uint64_t)1 << d->r, v = (uint64_t)1 << d->v;
     int64_t ext = m->k->axes.v[d->v].ext, want = 2 * m->target->cores, each;
+    int64_t unit = d->group ? d->group : d->columns;
+    int around;
 
     jot_contract_nest(m, m->c.batch | (columns & ~v), LOOP_PARALLEL);
     each = jot_kernel_extent(m->k, m->c.batch | (columns & ~v));
     each = each < want ? (ext * each + want - 1) / want : ext;
-    each = jot_contract_even(ext, d->columns, each > d->columns ? each : d->columns);
+    each = jot_contract_even(ext, unit, each > unit ? each : unit);
     if (each < ext)
         jot_loops_add(&m->nest, d->v, each, LOOP_PARALLEL);
+    if (d->group)
+        jot_loops_add(&m->nest, d->v, d->group, LOOP_SERIAL);
+    around = m->nest.n;
     jot_loops_add(&m->nest, d->v, d->columns, LOOP_SERIAL);
     jot_contract_nest(m, rows & ~r, LOOP_SERIAL);
     jot_loops_add(&m->nest, d->r, d->rows, LOOP_SERIAL);
     jot_contract_ones(m, m->c.batch | rows | columns);
+    return d->group ? around : m->nest.n;
+}
+
+/* The sum's place in the array, and the loops over that. */
+static void
+dots_collect(ContractMake *m, const ContractDots *d, Stage *sum, Stage *out)
+{
+    uint64_t rows = d->swap ? m->c.n : m->c.m, all = m->c.batch | m->c.m | m->c.n;
+    IxPool *ix = m->k->ix;
+    Dims dims = {{0}, {0}, 0};
+
+    jot_dims_axes(&dims, m->s, jot_kernel_wide(m->k, rows));
+    jot_dims_add(&dims, jot_ix_mod(ix, jot_ix_axis(ix, d->v), jot_ix_const(ix, d->group), NULL),
+                 d->group);
+    sum->res = jot_place_value(m->s, "row", m->c.reduce, BUF_SCRATCH, &dims);
+    for (int x = 0; x < (int)m->k->axes.n; x++)
+        if (((all & ~jot_kernel_wide(m->k, all)) | jot_kernel_wide(m->k, rows)) >> x & 1)
+            jot_stage_loop(out, x, 1, LOOP_SERIAL);
+    jot_stage_loop(out, d->v, m->lanes, LOOP_SERIAL);
+    jot_stage_loop(out, d->v, 1, LOOP_VECTOR);
 }
 
 /* What streams by is asked for a block of columns before: from beyond the second cache 6 rows by
@@ -145,9 +201,11 @@ jot_contract_dots(ContractMake *m)
 {
     ContractDots *d = &m->dots;
     Stage sum, out;
+    int around;
 
     dots_block(m, d);
-    dots_nest(m, d);
+    d->group = dots_group(m, d);
+    around = dots_nest(m, d);
     sum = jot_contract_begin(m, false, m->c.reduce, m->nest.n);
     sum.nat = sum.n;
     sum.ahead = (uint8_t)dots_ahead(m, d);
@@ -158,8 +216,12 @@ jot_contract_dots(ContractMake *m)
     jot_stage_loop(&sum, d->r, 1, LOOP_UNROLL);
     jot_stage_loop(&sum, d->v, 1, LOOP_UNROLL);
     jot_stage_loop(&sum, d->along, 1, LOOP_VECTOR);
-    out = jot_contract_begin(m, true, 0, m->nest.n);
-    jot_stage_loop(&out, d->r, 1, LOOP_UNROLL);
-    jot_stage_loop(&out, d->v, 1, LOOP_UNROLL);
+    out = jot_contract_begin(m, true, 0, around);
+    if (d->group)
+        dots_collect(m, d, &sum, &out);
+    else {
+        jot_stage_loop(&out, d->r, 1, LOOP_UNROLL);
+        jot_stage_loop(&out, d->v, 1, LOOP_UNROLL);
+    }
     return jot_stage_add(m->s, &sum) && jot_stage_stores(m->s, &out);
 }

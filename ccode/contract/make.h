@@ -14,6 +14,8 @@ typedef struct {
     bool swap;                  /* the rows are b's */
     bool unpack_r, unpack_v;    /* what has the rows, the columns, is computed as it is read */
     int64_t rows, columns;
+    int64_t group;              /* of columns whose sums go to an array, so that what follows runs
+                                   over it in lanes; 0: none do */
     double price;               /* cycles of the whole */
 } ContractDots;
 

@@ -11,6 +11,7 @@
  *
  * Read before: ccode/ir/cost.h. */
 #include "ccode/ir/cost.h"
+#include "ccode/ir/operands.h"
 #include "target/thresholds.h"
 
 /* By the kind of a value: what is no operator, sums, conversions, arithmetic, division and roots,
@@ -156,4 +157,23 @@ jot_cost_seconds(const KernelCost *cost, const Target *t)
     double bytes = cost->read + cost->written;
 
     return bytes / cost_bandwidth(bytes, t, 1) + cost->flops / t->flops / COST_SHARE;
+}
+
+JOT_FN double
+jot_cost_behind(const Kernel *k, uint32_t store, int axis)
+{
+    int dtype = k->bufs.v[k->stores.v[store].buf].dtype;
+    double work = dtype == JOT_BF16 ? WORK_ROUNDED : dtype == JOT_F16 ? WORK_NARROWED : 0;
+    OperandWalk w;
+
+    jot_operands_open(&w, k, k->stores.v[store].value);
+    for (uint32_t n; (n = jot_operands_next(&w)) != 0;) {
+        const Value *v = &k->values.v[n];
+
+        if (v->op == VAL_REDUCE)
+            jot_operands_skip(&w);
+        else if (v->op == VAL_EW && (v->free >> axis & 1))
+            work += jot_cost_value(COST_LOOP, v);
+    }
+    return work;
 }

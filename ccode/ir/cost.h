@@ -18,6 +18,9 @@ typedef enum { COST_FLOPS, COST_LOOP, COST_AGAIN } CostOf; /* target/thresholds.
 JOT_FN int jot_cost_value(CostOf of, const Value *v); /* at one point, without its operands */
 /* cost[value]: that of computing it again, sums aside, which are there; at most 1000. */
 JOT_FN void jot_cost_again(const Kernel *k, uint32_t *cost);
+/* COST_LOOP of what the store does at each point of the axis behind reductions, rounding to halves
+ * included. */
+JOT_FN double jot_cost_behind(const Kernel *k, uint32_t store, int axis);
 
 JOT_FN void jot_kernel_cost(const Kernel *k, KernelCost *cost);
 /* Seconds at least: bytes at the rate of the level that holds them, or operations at the peak, on

@@ -15,7 +15,6 @@
  * Read before: ccode/schedule/sched.h. After: ccode/strategy/strategy.c. */
 #include "ccode/strategy/strategy.h"
 #include "ccode/ir/cost.h"
-#include "ccode/ir/operands.h"
 #include "ccode/schedule/builder.h"
 #include "target/choice.h"
 #include "target/thresholds.h"
@@ -120,42 +119,20 @@ collect_rows(const Sched *s, const uint8_t *shares, const Target *target, Collec
         || blocks * (double)(jot_axis_ext(s, last->axis) / c->rows) >= SHARED_STEPS;
 }
 
-/* Operations of a row behind its sums. */
-static double
-collect_work(const Sched *s, const Collect *c)
-{
-    const Kernel *k = s->k;
-    double work = 0;
-
-    for (uint32_t i = c->tail; i < c->to; i++) {
-        const KStore *store = &k->stores.v[s->stages.v[i].what];
-        int dtype = k->bufs.v[store->buf].dtype;
-        OperandWalk w;
-
-        work += dtype == JOT_BF16 ? WORK_ROUNDED : dtype == JOT_F16 ? WORK_NARROWED : 0;
-        jot_operands_open(&w, k, store->value);
-        for (uint32_t n; (n = jot_operands_next(&w)) != 0;)
-            if (jot_stage_of(s, n) >= 0)
-                jot_operands_skip(&w);
-            else if (k->values.v[n].op == VAL_EW
-                     && (jot_sched_axes(s, k->values.v[n].free) >> collect_loop(s, c)->axis & 1))
-                work += jot_cost_value(COST_LOOP, &k->values.v[n]);
-    }
-    return work;
-}
-
 /* Is what lanes save of all that the schedule takes worth an array? */
 static bool
 collect_gains(const Sched *s, const Target *target, const Collect *c)
 {
     double rows = jot_sched_points(s, jot_stage_axes(s, &s->stages.v[c->tail]));
-    double lanes = (double)c->rows, all = jot_sched_price(s, target), arrays = 0;
-    double scalars = rows * CYCLES_POINT * collect_work(s, c);
+    double lanes = (double)c->rows, all = jot_sched_price(s, target), arrays = 0, scalars = 0;
     Choice choice = jot_choice_begin(target);
     bool taken;
 
     for (uint64_t left = c->reads; left; left &= left - 1)
         arrays++;
+    for (uint32_t i = c->tail; i < c->to; i++)
+        scalars += rows * CYCLES_POINT
+                 * jot_cost_behind(s->k, s->stages.v[i].what, collect_loop(s, c)->axis);
     (void)jot_choice_try(&choice, CHOICE_COLLECT + 2 * (uint64_t)c->tail,
                          all + scalars / FIGURE_HZ, 1);
     taken = jot_choice_try(&choice, CHOICE_COLLECT + 2 * (uint64_t)c->tail + 1,
