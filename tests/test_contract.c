@@ -86,6 +86,20 @@ test_products(void)
     }
 }
 
+/* Rows that are converted as they are packed, the same for all columns: once, in a phase before. */
+static void
+test_rows_once(void)
+{
+    IrCase c;
+    Text text = {0};
+    text.mem = &ir_mem;
+    make_product_of(&c, JOT_F16, 1, 37, 2000, 64, false, false, false);
+    runs(&c, &machines[0], 1 << 20, &text, "rows of halves");
+    CHECK(text.s && strstr(text.s, "i:1p k:16"), "packed by each: %s", text.s ? text.s : "");
+    jot_text_free(&text);
+    ir_end(&c);
+}
+
 /* By the matrix unit, where there is one, and by what the text has for machines without. */
 /* What is dear behind such sums runs over a group of columns in lanes; where results do not lie
  * along columns, or little follows, each sum is stored by itself. */
@@ -603,6 +617,7 @@ main(void)
     test_products();
     test_tiles();
     test_words();
+    test_rows_once();
     test_padded();
     test_columns();
     test_tall();

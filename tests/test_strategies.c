@@ -40,6 +40,17 @@ row(jot_Ctx *c)
     return jot_conv2d(x(c, JOT_SHAPE(2, 64, 2, 16)), x(c, JOT_SHAPE(64, 64, 3, 3)), &how);
 }
 
+/* By input, of one image with fewer results than taps. */
+static jot_Var
+few(jot_Ctx *c)
+{
+    jot_Var image = x(c, JOT_SHAPE(1, 16, 4, 4)), taps = x(c, JOT_SHAPE(64, 16, 3, 3)), y, g;
+
+    y = jot_mul(jot_conv2d(image, taps, NULL), x(c, JOT_SHAPE(1, 64, 2, 2)));
+    jot_grad(jot_sum(y, JOT_ALL_DIMS), JOT_VARS(image), &g);
+    return g;
+}
+
 static jot_Var
 square(jot_Ctx *c, int64_t n)
 {
@@ -97,6 +108,7 @@ static const Case cases[] = {
     {"of few channels", "gnu", first, "contraction in blocks", "Winograd: too few channels", 0},
     {"of a step of 2", "gnu", halved, "contraction in blocks", "Winograd: no convolution of", 0},
     {"of one row", "gnu", row, "contraction in blocks", "Winograd: too few rows", 0},
+    {"by input, of few results", "gnu", few, "contraction in blocks", "loops by price: ", 0},
     {"no convolution", "gnu", product, "contraction in blocks", "Winograd: no convolution of", 0},
     {"two products", "gnu", rows, "loops by price", "Winograd: no product", 0},
     {"depthwise", "gnu", window, "stencil over planes", "stencil, channels in lanes: no", 0},

@@ -1,7 +1,7 @@
 /* tests/test_windows.c - scatters through windows of what another kernel computes: gradients of
- * pools, of windows given by maps and of windows of windows, by drawn extents, against the
- * interpreter; by drawn schedules and layouts, in lanes, on machines of other caches and numbers of
- * threads; refused memory.
+ * pools, of convolutions with few results, of windows given by maps and of windows of windows, by
+ * drawn extents, against the interpreter; by drawn schedules and layouts, in lanes, on machines of
+ * other caches and numbers of threads; refused memory.
  *
  *     test_windows            the rounds of the suite
  *     test_windows N FIRST    N rounds from number FIRST
@@ -13,7 +13,7 @@
 #include "tests/hooks.h"
 #include "tests/test.h"
 
-enum { MOST = 8, DATA = 1 << 15 };
+enum { MOST = 8, DATA = 1 << 15, IMAGES = 1 << 20 /* rounds from here on */ };
 
 typedef struct {
     jot_Ctx *c;
@@ -196,13 +196,45 @@ chains(Round *r)
     r->out[r->n++] = draw(r, 2) ? g : jot_add(g, jot_mul(x, x));
 }
 
+/* Gradients by input of convolutions with fewer results in a dimension than the window has points,
+ * or about as many, of one image and of several, one channel and several, and groups of these. */
+static void
+images(Round *r)
+{
+    jot_Conv o;
+    int64_t groups = 1 + draw(r, 2), c = 1 + draw(r, 20), k = 1 + draw(r, 20), size[2], all[2];
+    jot_Var x, w, y;
+
+    memset(&o, 0, sizeof o);
+    o.groups = (int)groups;
+    for (int d = 0; d < 2; d++) {
+        int64_t n = 1 + draw(r, 5);
+
+        size[d] = 1 + draw(r, 5);
+        o.stride[d] = 1 + draw(r, 2);
+        o.pad[d] = draw(r, (int)size[d]);
+        o.dilation[d] = 1 + draw(r, 2);
+        all[d] = (n - 1) * o.stride[d] + (size[d] - 1) * o.dilation[d] + 1 - 2 * o.pad[d];
+        all[d] = all[d] < 1 ? 1 : all[d];
+        if (all[d] + 2 * o.pad[d] < (size[d] - 1) * o.dilation[d] + 1)
+            all[d] = (size[d] - 1) * o.dilation[d] + 1 - 2 * o.pad[d];
+    }
+    x = filled(r, JOT_F32, JOT_SHAPE(1 + draw(r, 2), groups * c, all[0], all[1]));
+    w = filled(r, JOT_F32, JOT_SHAPE(groups * k, c, size[0], size[1]));
+    y = jot_conv2d(x, w, &o);
+    r->out[r->n++] = gradient(r, y, x);
+    if (draw(r, 3) == 0)
+        r->out[r->n++] = gradient(r, jot_square(y), w);
+}
+
 static void
 make(Round *r, int number, const jot_Config *config)
 {
     memset(r, 0, sizeof *r);
     r->seed = (uint32_t)number * 2654435761u;
     r->c = jot_open(config);
-    switch (number % 4) {
+    switch (number >= IMAGES ? 4 : number % 4) {
+    case 4: images(r); break;
     case 0: maps(r); break;
     case 1: pools(r); break;
     case 2: given(r); break;
@@ -328,6 +360,8 @@ main(int argc, char **argv)
             check(backends[i], first + k);
         for (size_t k = 0; here && i && argc == 1 && k < sizeof ends / sizeof *ends; k++)
             check(backends[i], ends[k]);
+        for (int k = 0; here && k < n && argc < 3; k++)
+            check(backends[i], IMAGES + k);
         if (here && i && argc == 1)
             test_refused(backends[i]);
     }

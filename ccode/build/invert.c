@@ -13,6 +13,10 @@
  * convolution), nothing is solved: these axes stand in the output in place of o.
  * The residue classes of a strided convolution's gradient make every iteration useful: for 28
  * pixels at stride 2 and a window of 3 that is 28 x 2 instead of 28 x 3 with a third of them idle.
+ * Of a product of two maps, y = a[..i..] * b[..k..] at o = i + k, only the factor whose axis is
+ * solved varies with o. Where that leaves the other one no axis of the output, what would be a
+ * contraction by the other way is a vector by a matrix (the gradient by input of one image with
+ * fewer results than the window has points). For a contraction a loop may be longer.
  * Unsolved input axes are the symbols BUILD_SYMBOL + k in expressions until they become kernel
  * axes.
  *
@@ -30,6 +34,7 @@ typedef struct {
     Ix out[JOT_MAX_RANK];     /* the output's axes */
     Ix sol[BUILD_SYMBOL];     /* per symbol; 0: not solved */
     Guards g;
+    uint64_t reads[2];        /* by the factors of a product of two maps: axes; 0: it is none */
     bool never;
 } Invert;
 
@@ -125,10 +130,34 @@ invert_way(const Invert *v, Ix L, int axis)
     return way;
 }
 
+/* Axes that both factors read stand for a batch. A window's two are not decided yet. */
+static bool
+invert_alone(const Invert *v, int d, int axis, int side)
+{
+    uint64_t own = v->reads[side] & ~v->reads[!side], other = v->reads[!side] & ~v->reads[side];
+
+    for (int e = 0; e < v->node->rank; e++) {
+        uint64_t axes = e == d ? (uint64_t)1 << axis
+                               : jot_ix_axes(&v->b->ctx->ix, v->node->index[e]);
+
+        if ((axes & own) && !(axes & other))
+            return false;
+    }
+    return true;
+}
+
+/* Dimension d: solved for an axis that leaves each factor one of its own, or is there no such? */
+static bool
+invert_contracts(const Invert *v, int d, int axis)
+{
+    return v->reads[0] && !invert_alone(v, d, axis, 0) && !invert_alone(v, d, axis, 1);
+}
+
 static InvertWay
-invert_choose(const Invert *v, Ix L)
+invert_choose(const Invert *v, int d)
 {
     InvertWay best = {WAY_NONE, 0, 0, 0, 0};
+    Ix L = v->map[d];
     int axis;
 
     for (axis = 0; axis < v->rank; axis++) {
@@ -137,6 +166,8 @@ invert_choose(const Invert *v, Ix L)
         if (v->sol[axis] || !invert_has(v, L, axis))
             continue;
         way = invert_way(v, L, axis);
+        if (invert_contracts(v, d, axis))
+            way.gain *= INVERT_CONTRACTS;
         if (way.kind && (!best.kind || way.gain > best.gain
                          || (way.gain == best.gain && way.kind < best.kind)))
             best = way;
@@ -352,6 +383,35 @@ invert_count(Invert *v, int d, const InvertCount *g)
     return true;
 }
 
+/* What casts were made of. */
+static const Node *
+invert_past_casts(const Invert *v, NodeId id)
+{
+    const Node *n = jot_node(v->b->ctx, id);
+
+    while (n->kind == NODE_EW && n->op == EW_CAST)
+        n = jot_node(v->b->ctx, n->input[0]);
+    return n;
+}
+
+static void
+invert_factors(Invert *v)
+{
+    const Node *y = invert_past_casts(v, v->node->input[0]);
+
+    if (y->kind != NODE_EW || y->op != EW_MUL)
+        return;
+    for (int side = 0; side < 2; side++) {
+        const Node *f = invert_past_casts(v, y->input[side]);
+
+        v->reads[side] = 0;
+        for (int i = 0; f->kind == NODE_REINDEX && i < f->nindex; i++)
+            v->reads[side] |= jot_ix_axes(&v->b->ctx->ix, f->index[i]);
+    }
+    if (!v->reads[1])
+        v->reads[0] = 0;
+}
+
 static bool
 invert_begin(Invert *v)
 {
@@ -393,7 +453,7 @@ invert_map(Invert *v)
     if (!invert_begin(v))
         return false;
     for (d = 0; d < v->node->rank; d++) {
-        InvertWay way = invert_choose(v, v->map[d]);
+        InvertWay way = invert_choose(v, d);
 
         if (way.kind ? !invert_solve(v, d, &way) : false)
             return false;
@@ -419,6 +479,7 @@ jot_build_invert(Build *b, const Node *node, BuildSolved *solved)
     memset(&v, 0, sizeof v);
     v.b = b;
     v.node = node;
+    invert_factors(&v);
     done = invert_map(&v);
     memcpy(solved->out, v.out, sizeof v.out);
     memcpy(solved->sol, v.sol, sizeof v.sol);

@@ -118,7 +118,7 @@ add_pack(ContractMake *m, const Stage *pack, int n, const char *name, BufRole ro
         left &= ~jot_contract_parts(m, pack->loop[i].axis);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if ((left >> x & 1) && m->k->axes.v[x].ext == 1)
-            jot_stage_loop(&st, x, 1, LOOP_SERIAL);
+            jot_stage_loop(&st, x, 1, role == BUF_SHARED ? LOOP_PARALLEL : LOOP_SERIAL);
     jot_stage_loops(&st, pack->loop + n, pack->n - n);
     st.nat = st.n;
     st.res = jot_place_new(m->s, name, v->dtype, role, d);
@@ -183,14 +183,14 @@ pack_panel(ContractMake *m, int n, bool shared)
 
 /* a in rows: [r][k ...], a vector longer than what is used so that rows lie on different lines */
 static bool
-pack_rows(ContractMake *m, int n)
+pack_rows(ContractMake *m, int n, bool shared)
 {
     uint64_t free = m->k->values.v[m->c.a].free;
     Stage st = jot_contract_begin(m, false, m->c.a, n);
     Dims d = {{0}, {0}, 0};
     int last = -1;
     dim_of_axis(m, &d, n, m->r);
-    jot_stage_loop(&st, m->r, 1, LOOP_SERIAL);
+    jot_stage_loop(&st, m->r, 1, shared ? LOOP_PARALLEL : LOOP_SERIAL);
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
             last = m->korder[i];
@@ -202,7 +202,23 @@ pack_rows(ContractMake *m, int n)
     if (last >= 0 && st.loop[st.n - 1].axis == last && m->lanes > 1 &&
         jot_contract_unit(m, m->c.a, last))
         last_in_vectors(m, &st);
-    return add_pack(m, &st, n, "pa", BUF_SCRATCH, &d);
+    return add_pack(m, &st, n, "pa", shared ? BUF_SHARED : BUF_SCRATCH, &d);
+}
+
+/* Each step of the loops around a's pack would make the same one, and each thread takes several. */
+static bool
+rows_alike(const ContractMake *m)
+{
+    int64_t steps = 1;
+    Stage st = jot_contract_begin(m, false, m->c.a, m->apack);
+    for (int i = 0; i < st.n; i++) {
+        int axis = st.loop[i].axis;
+        if (m->k->values.v[m->c.a].free & jot_contract_parts(m, axis))
+            return false;
+        if (st.loop[i].step == left_in(m, m->apack, axis))
+            steps *= jot_axis_ext(m->s, axis) / st.loop[i].step;
+    }
+    return steps > m->target->cores;
 }
 
 /* a in columns: [r / rows][k ...][r % rows], read along the rows as they lie. Blocks are a line and
@@ -352,10 +368,10 @@ keep_place(ContractMake *m, Place *p)
 }
 
 /* What is made of the sums before they are stored: is it more than sums, products and choices of
- * floats, or are there bytes among it? In a block's registers it would be spelled for each of them,
- * lane by lane. */
+ * floats, or (unless `computed`) are there bytes among it? In a block's registers it would be
+ * spelled for each of them, lane by lane. */
 static bool
-stores_dear(const ContractMake *m)
+stores_dear(const ContractMake *m, bool computed)
 {
     const Kernel *k = m->k;
     bool *after = jot_mem_new(k->mem, k->values.n, sizeof *after), dear = false;
@@ -367,17 +383,29 @@ stores_dear(const ContractMake *m)
         for (int j = 0; j < v->narg; j++)
             after[i] |= after[k->args.v[v->arg + (uint32_t)j]];
         dear |= after[i] && (jot_cost_value(COST_AGAIN, v) >= AGAIN_DEAR
-                             || (v->dtype < JOT_F16 && v->dtype != JOT_BOOL
+                             || (!computed && v->dtype < JOT_F16 && v->dtype != JOT_BOOL
                                  && jot_dtype_nbytes((jot_DType)v->dtype) < sizeof(float)));
     }
     for (uint32_t i = 0; i < k->stores.n; i++)
-        dear |= k->bufs.v[k->stores.v[i].buf].dtype < JOT_F32;
+        dear |= !computed && k->bufs.v[k->stores.v[i].buf].dtype < JOT_F32;
     jot_mem_free(k->mem, after, k->values.n * sizeof *after);
     return dear;
 }
 
+/* Results that lie apart along the vectors are made along them where they are apart along the rows,
+ * too, or rows fill no vector: each of these takes the instructions of a full one. */
+static bool
+stores_along(const ContractMake *m)
+{
+    if (m->lanes == 1 || !stores_dear(m, false))
+        return false;
+    return !jot_contract_stores_unit(m, m->r)
+        || (m->rows < m->lanes && left_in(m, m->nest.n, m->v) % m->lanes == 0
+            && stores_dear(m, true));
+}
+
 /* Results that lie apart along the vectors, or of which much is made: the block is finished in
- * scratch, and goes from there to its place one by one, along the vectors if these are together. */
+ * scratch, and goes from there to its place one by one, along the vectors or along the rows. */
 static bool
 add_stores_apart(ContractMake *m, Stage *sum, bool along)
 {
@@ -445,8 +473,8 @@ add_sum(ContractMake *m)
     if (m->kstep && !keep_place(m, &st.acc))
         return false;
     if (!jot_contract_stores_unit(m, m->unit))
-        return add_stores_apart(m, &st, false);
-    if (stores_dear(m))
+        return add_stores_apart(m, &st, stores_along(m));
+    if (stores_dear(m, false))
         return add_stores_apart(m, &st, true);
     return jot_stage_add(m->s, &st) && jot_stage_stores(m->s, &out)
         && jot_sched_ask_stores(m->s, m->target);
@@ -458,11 +486,17 @@ jot_contract_place(ContractMake *m)
     ContractPlan p;
     bool ok = true;
     uint32_t from = 0;
+    bool alike;
     jot_contract_plan(m, &p);
-    if (p.b == PACK_PANEL && p.rows) {
+    alike = p.a == PACK_PANEL && rows_alike(m);
+    if (alike) {
+        ok = pack_rows(m, 0, true);
+        from = m->s->stages.n;
+    }
+    if (ok && p.b == PACK_PANEL && p.rows) {
         ok = pack_panel(m, 0, true);
         from = m->s->stages.n;
-    } else if (p.b == PACK_PANEL)
+    } else if (ok && p.b == PACK_PANEL)
         ok = pack_panel(m, m->bpack, false);
     if (ok && m->less) {
         ok = add_less(m, p.rows);
@@ -470,8 +504,8 @@ jot_contract_place(ContractMake *m)
     }
     if (ok && p.a == PACK_PATCH)
         ok = pack_patch(m, &p.patch, m->apack);
-    else if (ok && p.a == PACK_PANEL)
-        ok = pack_rows(m, m->apack);
+    else if (ok && p.a == PACK_PANEL && !alike)
+        ok = pack_rows(m, m->apack, false);
     else if (ok && p.a == PACK_COLUMNS)
         ok = pack_columns(m, m->apack);
     ok = ok && add_sum(m);
