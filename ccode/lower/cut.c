@@ -55,34 +55,44 @@ cut_at(Cuts *c, int64_t at)
     c->n++;
 }
 
-/* axis + c >= 0, c - axis >= 0, axis == c; others say nothing. */
-static void
-cut_condition(Cuts *c, Ix cond, int depth)
+/* axis + add >= 0, add - axis >= 0 (k -1), axis == -add: of the axis alone. */
+static bool
+cut_asks(const Cuts *c, const IxRec *r, int64_t *k, int64_t *add)
 {
     const IxPool *p = c->w->k->ix;
-    const IxRec *r = &p->recs.v[cond];
     const IxTerm *t;
     IxTerm tmp;
     uint32_t n;
-    int64_t add;
     int axis;
+    if (r->op != IX_GE0 && r->op != IX_EQ0)
+        return false;
+    t = jot_ix_linear(p, r->a, add, &n, &tmp);
+    if (n != 1 || (t->k != 1 && t->k != -1) || !jot_ix_is_axis(p, t->atom, &axis) ||
+        axis != c->axis)
+        return false;
+    *k = t->k;
+    return true;
+}
+
+/* Others than these say nothing. */
+static void
+cut_condition(Cuts *c, Ix cond, int depth)
+{
+    const IxRec *r = &c->w->k->ix->recs.v[cond];
+    int64_t k, add;
     if (r->op == IX_AND && depth < 64) {
         cut_condition(c, r->a, depth + 1);
         cut_condition(c, r->b, depth + 1);
         return;
     }
-    if (r->op != IX_GE0 && r->op != IX_EQ0)
-        return;
-    t = jot_ix_linear(p, r->a, &add, &n, &tmp);
-    if (n != 1 || (t->k != 1 && t->k != -1) || !jot_ix_is_axis(p, t->atom, &axis) ||
-        axis != c->axis)
+    if (!cut_asks(c, r, &k, &add))
         return;
     if (r->op == IX_GE0) {
-        cut_at(c, t->k > 0 ? -add : add + 1);
+        cut_at(c, k > 0 ? -add : add + 1);
         return;
     }
-    cut_at(c, t->k > 0 ? -add : add);
-    cut_at(c, (t->k > 0 ? -add : add) + 1);
+    cut_at(c, k > 0 ? -add : add);
+    cut_at(c, (k > 0 ? -add : add) + 1);
 }
 
 /* Conditions on the axis within an index. */
@@ -107,26 +117,17 @@ cut_index(Cuts *c, Ix ix, int depth)
     }
 }
 
-/* Does the condition hold at a position of the axis, as far as cut_condition understands it? */
+/* Does the condition hold at a position of the axis, as far as it is understood? */
 static bool
 holds_at(const Cuts *c, Ix cond, int64_t at, int depth)
 {
-    const IxPool *p = c->w->k->ix;
-    const IxRec *r = &p->recs.v[cond];
-    const IxTerm *t;
-    IxTerm tmp;
-    uint32_t n;
-    int64_t add;
-    int axis;
+    const IxRec *r = &c->w->k->ix->recs.v[cond];
+    int64_t k, add;
     if (r->op == IX_AND && depth < 64)
         return holds_at(c, r->a, at, depth + 1) && holds_at(c, r->b, at, depth + 1);
-    if (r->op != IX_GE0 && r->op != IX_EQ0)
+    if (!cut_asks(c, r, &k, &add))
         return true;
-    t = jot_ix_linear(p, r->a, &add, &n, &tmp);
-    if (n != 1 || (t->k != 1 && t->k != -1) || !jot_ix_is_axis(p, t->atom, &axis) ||
-        axis != c->axis)
-        return true;
-    return r->op == IX_GE0 ? t->k * at + add >= 0 : t->k * at + add == 0;
+    return r->op == IX_GE0 ? k * at + add >= 0 : k * at + add == 0;
 }
 
 /* Parts side by side: in each segment one that is read elsewhere is not, as within a border all
