@@ -778,7 +778,7 @@ JOT_API jot_Var jot_reindex_reduce_ex(jot_ReduceOp op, jot_Var y, jot_Ints shape
 
 /* Element-wise: operands broadcast by NumPy's rules and are converted to jot_promote of their
  * dtypes. Functions that are defined for floats only take integers as f32; comparisons and logic
- * give bool. exp of f32, sigmoid, softplus and logaddexp are 0 where they (or e to the difference)
+ * give bool. exp, sigmoid, softplus and logaddexp may be 0 where they (or e to the difference)
  * would be less than the least normal number, 1.2e-38 (f64 2.3e-308). */
 #define JOT_UNARY(X) \
     X(neg) X(abs) X(sign) X(floor) X(ceil) X(round) X(trunc) X(sqrt) X(rsqrt) X(cbrt) X(exp) \

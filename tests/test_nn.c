@@ -179,6 +179,33 @@ check_far_mean(void)
     jot_close(c);
 }
 
+/* core.h says how far gelu is off: of |x|; of itself above -1; above -3. */
+static void
+check_gelu(void)
+{
+    enum { MANY = 4001 };
+    static float at[MANY];
+    static double made[MANY];
+    double worst[3] = {0, 0, 0};
+    jot_Ctx *c = open_ctx();
+
+    for (int i = 0; i < MANY; i++)
+        at[i] = (float)i * 0.005f - 10;
+    CHECK(ref_read(jot_gelu(jot_array(c, JOT_F32, JOT_SHAPE(MANY), at)), made, MANY), "%s",
+          jot_message(c));
+    for (int i = 0; i < MANY; i++) {
+        double x = (double)at[i], want = x / 2 * erfc(-x / sqrt(2)), off = fabs(made[i] - want);
+
+        worst[0] = fmax(worst[0], x == 0 ? off : off / fabs(x));
+        if (x > -3 && want != 0)
+            worst[x > -1 ? 1 : 2] = fmax(worst[x > -1 ? 1 : 2], off / fabs(want));
+    }
+    CHECK(worst[0] <= 1.2e-7 && worst[1] <= 3e-7 && worst[2] <= 3.4e-5,
+          "gelu is off by %g |x|, by %g of itself above -1, by %g above -3", worst[0], worst[1],
+          worst[2]);
+    jot_close(c);
+}
+
 static void
 check_kinks(void)
 {
@@ -520,6 +547,7 @@ check_backend(void)
     check_optimiser("adam", ref_adam, 3);
     check_training();
     check_far_mean();
+    check_gelu();
     check_kinks();
     check_integers();
     check_random();

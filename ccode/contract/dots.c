@@ -97,13 +97,13 @@ dots_group(const ContractMake *m, const ContractDots *d)
     int64_t group = d->columns, nbytes = jot_dtype_nbytes((jot_DType)
                                                           m->k->values.v[m->c.reduce].dtype);
     double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
-    double lanes = m->lanes, work = 0, array;
+    double work = 0, array;
 
     while (group % m->lanes)
         group += d->columns;
     for (uint32_t i = 0; i < m->k->stores.n; i++)
         work += CYCLES_POINT * jot_cost_behind(m->k, i, d->v);
-    array = work / lanes + CYCLES_POINT * (2 + 1 / lanes) + CYCLES_BEGIN / lanes;
+    array = jot_cost_collected(work, 1, m->lanes);
     if (m->k->axes.v[d->v].ext < group || !jot_contract_stores_unit(m, d->v)
         || jot_kernel_extent(m->k, rows) * group * nbytes
                > m->target->cache_nbytes[LEVEL_L1] / CACHE_PART

@@ -177,3 +177,9 @@ jot_cost_behind(const Kernel *k, uint32_t store, int axis)
     }
     return work;
 }
+
+JOT_FN double
+jot_cost_collected(double work, double arrays, double lanes)
+{
+    return work / lanes + arrays * CYCLES_POINT * (2 + 1 / lanes) + CYCLES_BEGIN / lanes;
+}

@@ -21,6 +21,8 @@ JOT_FN void jot_cost_again(const Kernel *k, uint32_t *cost);
 /* COST_LOOP of what the store does at each point of the axis behind reductions, rounding to halves
  * included. */
 JOT_FN double jot_cost_behind(const Kernel *k, uint32_t store, int axis);
+/* Cycles of a point of that, of `work` by scalars, in lanes out of arrays that results go to. */
+JOT_FN double jot_cost_collected(double work, double arrays, double lanes);
 
 JOT_FN void jot_kernel_cost(const Kernel *k, KernelCost *cost);
 /* Seconds at least: bytes at the rate of the level that holds them, or operations at the peak, on

@@ -124,21 +124,20 @@ static bool
 collect_gains(const Sched *s, const Target *target, const Collect *c)
 {
     double rows = jot_sched_points(s, jot_stage_axes(s, &s->stages.v[c->tail]));
-    double lanes = (double)c->rows, all = jot_sched_price(s, target), arrays = 0, scalars = 0;
+    double all = jot_sched_price(s, target), arrays = 0, work = 0;
     Choice choice = jot_choice_begin(target);
     bool taken;
 
     for (uint64_t left = c->reads; left; left &= left - 1)
         arrays++;
     for (uint32_t i = c->tail; i < c->to; i++)
-        scalars += rows * CYCLES_POINT
-                 * jot_cost_behind(s->k, s->stages.v[i].what, collect_loop(s, c)->axis);
+        work += CYCLES_POINT
+              * jot_cost_behind(s->k, s->stages.v[i].what, collect_loop(s, c)->axis);
     (void)jot_choice_try(&choice, CHOICE_COLLECT + 2 * (uint64_t)c->tail,
-                         all + scalars / FIGURE_HZ, 1);
+                         all + rows * work / FIGURE_HZ, 1);
+    work = jot_cost_collected(work, arrays, (double)c->rows);
     taken = jot_choice_try(&choice, CHOICE_COLLECT + 2 * (uint64_t)c->tail + 1,
-                           all + (scalars / lanes + rows * (arrays * CYCLES_POINT * (2 + 1 / lanes)
-                                                            + CYCLES_BEGIN / lanes)) / FIGURE_HZ,
-                           LOOPS_CLEAR);
+                           all + rows * work / FIGURE_HZ, LOOPS_CLEAR);
     jot_choice_end(&choice);
     return taken;
 }
