@@ -144,14 +144,37 @@ keep_values(int k, jot_DType dtype, int64_t n, const void *data)
     }
 }
 
+/* A device's operands and results stay there, as a peer's do. */
+static bool
+call_there(void)
+{
+    jot_Var in[WORK_INPUTS], out[WORK_OUTPUTS];
+    bool ok;
+    int n = 0;
+
+    for (int k = 0; k < WORK_INPUTS; k++)
+        if (b.made[k])
+            in[n++] = b.in[k];
+    jot_push(b.c);
+    ok = finish(jot_call_vars(b.func, jot_vars(n, in), out));
+    for (int k = 0; ok && !b.step && k < host.nout; k++)
+        keep_values(k, host.dtype[k], host.nelem[k], jot_data(out[k]));
+    jot_pop(b.c);
+    return ok;
+}
+
 static bool
 run_compiled(void)
 {
-    bool ok = (jot_func_ok(b.func) || compile())
-           && jot_call(b.func, jot_ins(host.nin, host.in), jot_outs(host.nout, host.out));
+    bool ok = jot_func_ok(b.func) || compile();
 
-    for (int k = 0; ok && !b.step && k < host.nout; k++)
-        keep_values(k, host.dtype[k], host.nelem[k], host.out[k].data);
+    if (b.c->backend->device) {
+        ok = ok && call_there();
+    } else {
+        ok = ok && jot_call(b.func, jot_ins(host.nin, host.in), jot_outs(host.nout, host.out));
+        for (int k = 0; ok && !b.step && k < host.nout; k++)
+            keep_values(k, host.dtype[k], host.nelem[k], host.out[k].data);
+    }
     b.step++;
     if (!ok)
         snprintf(message, sizeof message, "%s", jot_message(b.c));

@@ -21,7 +21,7 @@ struct Bench {
     Model model[2];       /* a second one for adversaries */
     jot_Optim optim[2];
     int step;             /* runs so far */
-    jot_Func func;       /* of names in _compiled: built once, run with inputs from the host */
+    jot_Func func;       /* of names in _compiled: built once; inputs of the host, or of the device */
     double flops;         /* set by build where the table has none: networks count their own */
     int threads;
     Bench *inner;         /* of a row that opens contexts of its own (work_dyn.c); how they end */

@@ -2,7 +2,7 @@
  * on every backend, schedule and policy for ties, infinities and NaN; as one kernel that reads its
  * input once; the same bits on any number of threads.
  *
- * Guards: backends/host/library.c, ccode/emit/vector.c, ccode/lower/arg_reduce.c,
+ * Guards: backends/host/library.c, ccode/emit/expr.c, ccode/lower/arg_reduce.c,
  * ccode/lower/lanes.c, ccode/rewrite/arg_reduce.c, ccode/ir/nan_free.c,
  * ccode/schedule/random.c. */
 #include "core.h"

@@ -4,7 +4,7 @@
  * them. By vectors of 64, 32 and 16 bytes, by gcc, clang and libtcc, as the interpreter has them;
  * arrays lie against protected pages, on either side.
  *
- * Guards: ccode/emit/lanes_index.c, ccode/emit/lanes_memory.c, ccode/emit/dialect.c,
+ * Guards: ccode/emit/lanes_index.c, ccode/emit/lanes_memory.c, ccode/emit/part.c,
  * ccode/schedule/taps.c. */
 #include "core.h"
 #include "expr.h"

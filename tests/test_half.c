@@ -4,7 +4,7 @@
  * their texts, results that are rounded as vectors, lanes behind the part of one that are 0.
  *
  * Guards: ccode/contract/matrix_tiles.c, ccode/contract/operand.c, ccode/contract/words.c,
- * ccode/emit/statement.c, ccode/emit/vector.c, ccode/emit/expr.c. */
+ * ccode/emit/statement.c, ccode/emit/expr.c. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
  *
  * Use: test_integers [--all]: of each pair both, on narrower machines, too.
  *
- * Guards: ccode/rewrite/narrow.c, ccode/contract/words.c, ccode/emit/vector.c,
+ * Guards: ccode/rewrite/narrow.c, ccode/contract/words.c, ccode/emit/expr.c,
  * ccode/emit/dialect_vector.c, fuse/move.c. */
 #include "core.h"
 #include "nn.h"

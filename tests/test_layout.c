@@ -1,7 +1,7 @@
 /* tests/test_layout.c - physical layouts chosen over a plan: which, with which values, how many
  * steps and bytes; copies that are kept with their state, and what ends them.
  *
- * Guards: base.c, ccode/emit/statement.c, ccode/emit/vector.c, ccode/lower/code.c,
+ * Guards: base.c, ccode/emit/statement.c, ccode/emit/expr.c, ccode/lower/code.c,
  * ccode/lower/memory.c, plan/kernel.c, plan/layout/copy.c, plan/layout/layout.c,
  * plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c, plan/step.c. */
 #include "core.h"

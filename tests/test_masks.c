@@ -4,7 +4,7 @@
  * number of the row, NaN in some; rows taken at places of which some are outside. To the bit as the
  * interpreter.
  *
- * Guards: ccode/emit/dialect.c, ccode/emit/lanes.c, ccode/emit/lanes_memory.c,
+ * Guards: ccode/emit/part.c, ccode/emit/lanes.c, ccode/emit/lanes_memory.c,
  * ccode/lower/unswitch.c. */
 #include <math.h>
 #include "core.h"

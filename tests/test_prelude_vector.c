@@ -1,13 +1,15 @@
 /* tests/test_prelude_vector.c - the functions of the prelude on vectors: of every function and
  * number of lanes the bits are those of the scalar, from each compiler that knows vectors, with
- * this machine's instructions and with the least, the compilers' own vectorisers off.
+ * this machine's instructions and with the least, the compilers' own vectorisers off. And parts of
+ * vectors at the edge of what may be touched: the first n lanes of each type, for each n.
  *
  *     test_prelude_vector --all               by each compiler with each machine's instructions
  *     test_prelude_vector [--print names]     the text of e.g. jotm_expf_x16
  *
  * Read before: ccode/emit/prelude_vector.c, tests/test_prelude_text.c.
  *
- * Guards: ccode/emit/emit.c, ccode/emit/prelude_spell.c, ccode/emit/prelude_vector.c. */
+ * Guards: ccode/emit/dialect_vector.c, ccode/emit/emit.c, ccode/emit/part.c,
+ * ccode/emit/prelude_spell.c, ccode/emit/prelude_vector.c. */
 #ifndef _XOPEN_SOURCE
 #define _XOPEN_SOURCE 700
 #endif
@@ -259,6 +261,79 @@ test_bits(const char *dir, bool all)
         }
 }
 
+/* The page that ends behind the part; any byte behind it traps. */
+static const char part_frame[] =
+    "#include <stdio.h>\n#include <string.h>\n#include <sys/mman.h>\n"
+    "enum { PAGE = 65536 };\nstatic int bad;\nstatic unsigned char *page;\n"
+    "static void fill(void *p, size_t n)\n{\n    static unsigned r = 1;\n"
+    "    for (size_t i = 0; i < n; i++)\n"
+    "        ((unsigned char *)p)[i] = (unsigned char)((r = r * 1664525u + 1013904223u) >> 24 | 1);\n"
+    "}\n"
+    "static void check(const char *name, int n, int right)\n{\n"
+    "    if (!right && bad++ < 9)\n        printf(\"%s of %d lanes\\n\", name, n);\n}\n"
+    "#define PART(V, SIZE, n) do { \\\n    jot_##V v; unsigned char is[sizeof v], was[PAGE]; \\\n"
+    "    int m = (n), nbytes = m * SIZE, rest = (int)sizeof v - nbytes; \\\n"
+    "    unsigned char *p = page + PAGE - nbytes; \\\n"
+    "    fill(page, PAGE); \\\n    v = jot_ldn_##V(p, n); \\\n    memcpy(is, &v, sizeof v); \\\n"
+    "    check(\"load \" #V, m, !memcmp(is, p, nbytes)); \\\n"
+    "    for (int i = 0; i < rest; i++) \\\n        check(\"zeros \" #V, m, !is[nbytes + i]); \\\n"
+    "    memcpy(was, page, PAGE); \\\n    fill(&v, sizeof v); \\\n    jot_stn_##V(p, v, n); \\\n"
+    "    check(\"store \" #V, m, !memcmp(p, &v, nbytes) && !memcmp(was, page, PAGE - nbytes)); \\\n"
+    "} while (0)\n"
+    "#define PARTS(V, L, SIZE) do { \\\n"
+    "    for (volatile int k = 0; k <= L; k++) \\\n        PART(V, SIZE, k); \\\n"
+    "    PART(V, SIZE, 1); PART(V, SIZE, L / 2); PART(V, SIZE, L / 2 + 1); PART(V, SIZE, L - 1); \\\n"
+    "    PART(V, SIZE, L); } while (0)\n"
+    "int main(void)\n{\n"
+    "    page = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);\n"
+    "    if (page == MAP_FAILED || mprotect(page + PAGE, PAGE, PROT_NONE))\n        return 1;\n";
+
+static void
+test_parts(const char *dir)
+{
+    static const char *const cc[] = {"gcc", "clang"}, *const flags[] = {
+        "-march=native", "",
+#if defined __x86_64__ && defined __GNUC__
+        "-march=x86-64-v3",
+#endif
+    };
+    char path[256], names[8192], calls[8192];
+    size_t n = 0, m = 0;
+    Mem mem;
+    Text text;
+    FILE *to;
+
+    for (int bits = 8; bits <= 64; bits *= 2)
+        for (int nbytes = bits > 32 ? 16 : 8; nbytes <= 64; nbytes *= 2) {
+            char v[16];
+            snprintf(v, sizeof v, "%c%dx%d", bits < 32 ? 'u' : 'f', bits, nbytes * 8 / bits);
+            n += (size_t)snprintf(names + n, sizeof names - n, "jot_ldn_%s jot_stn_%s ", v, v);
+            m += (size_t)snprintf(calls + m, sizeof calls - m, "    PARTS(%s, %d, %d);\n", v,
+                                  nbytes * 8 / bits, bits / 8);
+        }
+    snprintf(path, sizeof path, "%s/parts.c", dir);
+    if (!text_of(names, &mem, &text) || !(to = fopen(path, "w"))) {
+        CHECK(false, "no text of parts");
+        return;
+    }
+    fprintf(to, "%s", text.s);
+    fprintf(to, "%s%s    printf(\"%%d differ\\n\", bad);\n    return bad != 0;\n}\n", part_frame, calls);
+    fclose(to);
+    jot_text_free(&text);
+    for (size_t i = 0; i < 2 * (sizeof flags / sizeof *flags); i++) {
+        int rc;
+#if defined __x86_64__ && defined __GNUC__
+        if (i / 2 == 2 && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
+            continue;
+#endif
+        rc = compile(dir, "parts.c", cc[i % 2], flags[i / 2], "-O2");
+        if (rc == 77)
+            SKIP("%s: not installed", cc[i % 2]);
+        else
+            CHECK(rc == 0, "parts of vectors by %s %s", cc[i % 2], flags[i / 2]);
+    }
+}
+
 /* How many have a form of their own, and that those which matter do. */
 static void
 test_forms(void)
@@ -337,6 +412,7 @@ main(int argc, char **argv)
         SKIP("compilers: no temporary directory");
         return DONE();
     }
+    test_parts(dir);
     test_bits(dir, argc > 1 && !strcmp(argv[1], "--all"));
     snprintf(cmd, sizeof cmd, "rm -r %s", dir);
     if (system(cmd) != 0)

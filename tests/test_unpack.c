@@ -4,7 +4,7 @@
  * of them where the processor has such an instruction: to the bit.
  *
  * Guards: ccode/contract/dots.c, ccode/contract/scaled.c, ccode/stencil/rows.c,
- * ccode/emit/vector.c, ccode/lower/leaf.c, plan/layout/uses.c, fuse/clone.c. */
+ * ccode/emit/expr.c, ccode/lower/leaf.c, plan/layout/uses.c, fuse/clone.c. */
 #include "nn.h"
 #include "backends/host/host.h"
 #include "tests/test.h"

@@ -6,7 +6,7 @@
  *     jot_ld_f32x8        a function, behind jot_f32x8
  *     jot_ld_bf16_f32x8   the same of halves, which are computed in floats
  *
- * Names are as ccode/emit/vector.c makes them. Read before: ccode/emit/dialect.c. */
+ * Read before: ccode/emit/dialect.c. After: ccode/emit/part.c. */
 #include "ccode/emit/print.h"
 
 static bool
@@ -37,8 +37,8 @@ typedef struct { const char *name, *text; } VectorHelper;
 
 /* What goes with a vector type: %V is the type's name, %B the bytes of a lane, %L the lanes, %T the
  * type of a lane, %1 of them separated by commas, %I the integers of the same width, %N 0, 1, ...,
- * %h the vector of half the lanes, %P, %Q, %E: a part of it is loaded or stored, otherwise;
- * %Xname, %E: by a target's instruction, otherwise; the rest: see below. */
+ * %h the vector of half the lanes, %P, %p, %E, %Q, %q, %E: a part of it is loaded, otherwise,
+ * stored, otherwise; %Xname, %E: by a target's instruction, otherwise; the rest: see below. */
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
@@ -73,11 +73,31 @@ static const VectorHelper vector_helpers[] = {
     { "st_", "JOT_INLINE void\njot_st_%V(void *p, jot_%V v)\n{\n"
              "    typedef jot_%V memory __attribute__((aligned(1), may_alias));\n"
              "    *(memory *)p = v;\n}\n" },
-    { "ldn_", "JOT_INLINE jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P"
-              "    jot_%V v = {0};\n"
-              "    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n%E}\n" },
-    { "stn_", "JOT_INLINE void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q"
-              "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n%E}\n" },
+    { "ldn_", "JOT_INLINE jot_%V\njot_ldn_%V(const void *p, int n)\n{\n%P%p%E}\n" },
+    { "stn_", "JOT_INLINE void\njot_stn_%V(void *p, jot_%V v, int n)\n{\n%Q%q%E}\n" },
+    /* the first n bytes of words of 8, by one access for each bit of n; of memory, 8 at most */
+    { "put_", "JOT_INLINE void\njot_put_%V(void *to, jot_%V v, unsigned n)\n{\n"
+              "    char *p = to;\n    jot_u64 low = v[0];\n"
+              "#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__\n    __builtin_memcpy(p, &v, n);\n"
+              "    return;\n#endif\n"
+              "    if (n & 16) {\n        __builtin_memcpy(p, &v, 16);\n        return;\n    }\n"
+              "    if (n & 8) {\n        __builtin_memcpy(p, &low, 8);\n        p += 8;\n"
+              "        low = v[1];\n    }\n    if (n & 4) {\n"
+              "        const jot_u32 word = (jot_u32)low;\n        __builtin_memcpy(p, &word, 4);\n"
+              "        p += 4;\n        low >>= 32;\n    }\n    if (n & 2) {\n"
+              "        const jot_u16 word = (jot_u16)low;\n        __builtin_memcpy(p, &word, 2);\n"
+              "        p += 2;\n        low >>= 16;\n    }\n    if (n & 1)\n"
+              "        *p = (char)low;\n}\n" },
+    { "get_", "JOT_INLINE jot_u64\njot_get_%V(const void *from, unsigned n)\n{\n"
+              "    const char *p = from;\n    jot_u64 v = 0;\n    int at = 0;\n"
+              "#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__\n    __builtin_memcpy(&v, p, n);\n"
+              "    return v;\n#endif\n"
+              "    if (n & 8) {\n        __builtin_memcpy(&v, p, 8);\n        return v;\n    }\n"
+              "    if (n & 4) {\n        jot_u32 word;\n        __builtin_memcpy(&word, p, 4);\n"
+              "        v = word;\n        p += 4;\n        at = 32;\n    }\n    if (n & 2) {\n"
+              "        jot_u16 word;\n        __builtin_memcpy(&word, p, 2);\n"
+              "        v |= (jot_u64)word << at;\n        p += 2;\n        at += 16;\n    }\n"
+              "    if (n & 1)\n        v |= (jot_u64)(jot_u8)*p << at;\n    return v;\n}\n" },
     /* a load that touches no memory where the mask is 0; 0 there */
     { "ldm_", "JOT_VECTOR jot_%V\njot_ldm_%V(const void *p, jot_%I m)\n{\n%O"
               "    jot_%V v = {0};\n    for (int l = 0; l < %L; l++)\n        if (m[l])\n"
@@ -423,6 +443,9 @@ put_vector_text(Text *out, const char *text, const VectorName *v)
         case 'U': jot_text_f(out, "u%dx%d", v->bits, v->lanes); break;
         case 'u': jot_text_f(out, "u%d", v->bits); break;
         case 'P': case 'Q': case 'O': otherwise = jot_vector_mask_text(out, v, *text); break;
+        case 'p': case 'q':
+            put_vector_text(out, jot_part_text(v, *text == 'q'), v);
+            break;
         case 'n': put_near(out, v); break;
         case 'g': otherwise = jot_vector_gather_text(out, v); break;
         case 'E': jot_text_f(out, otherwise ? "#endif\n" : ""); break;

@@ -121,7 +121,7 @@ JOT_FN void jot_print_close(Printer *p, uint32_t block, uint32_t mark); /* its n
 /* ccode/emit/index.c: index expressions and conditions */
 JOT_FN void jot_print_index(Printer *p, const Inst *in, LaneMode mode);
 JOT_FN int jot_print_index_level(Printer *p, const Inst *in, LaneMode mode);
-/* ccode/emit/vector.c */
+/* of whole vectors */
 JOT_FN bool jot_print_whole(Printer *p, uint32_t n); /* can be spelled with vector types */
 JOT_FN bool jot_print_is_unpacked(const Printer *p, const Inst *in); /* ... loaded and converted */
 JOT_FN bool jot_print_is_converted(Printer *p, const Inst *in);
@@ -199,12 +199,16 @@ JOT_FN bool jot_device_helper(const DeviceDialect *d, const char *name, size_t n
  * jotm_expf_x16. */
 JOT_FN bool jot_vector_text(const char *name, size_t n, Text *out);
 JOT_FN uint64_t jot_vector_hash(uint64_t hash);
-/* dialect.c: a part of a vector under a mask, and what is gathered, by a target's instruction;
+/* part.c: a part of a vector under a mask, and what is gathered, by a target's instruction;
  * false: there is none; what stands behind it, to '%E', is for other targets. what: 'P' the first n
  * lanes are loaded, 'Q' stored, 'O' those of a mask are loaded. */
 typedef struct { const char *name; size_t n, x; int lanes, bits; } VectorName; /* f32x8: x at 4 */
 JOT_FN bool jot_vector_mask_text(Text *out, const VectorName *v, char what);
 JOT_FN bool jot_vector_gather_text(Text *out, const VectorName *v);
+/* The first lanes loaded or stored without one, in words of dialect_vector.c; a hash that goes on
+ * with these texts. */
+JOT_FN const char *jot_part_text(const VectorName *v, bool store);
+JOT_FN uint64_t jot_part_hash(uint64_t hash);
 /* dialect.c: how the row of jot_target_dots is done on this vector, up to what is done without an
  * instruction. */
 JOT_FN void jot_dot_text(Text *out, const char *vector, size_t n, int row);
