@@ -67,6 +67,9 @@ JOT_FN bool jot_contract_only(const Kernel *k, Contract *c);
  *     out  batch, m, n */
 JOT_FN bool jot_contract_wish(const Kernel *k, const Contract *c, const Target *target,
                               uint32_t buf, Layout *layout);
+/* Both operands lie along the sum, and lanes along it take less than columns would in panels, which
+ * are too few to fill these: no layout of theirs is better (ccode/contract/dots.c). */
+JOT_FN bool jot_contract_dots_gain(Kernel *k, const Contract *c, const Target *target);
 
 /* An instruction takes several terms at a time (a row of jot_target_dots), neighbours along `axis`:
  * loads a and b below the operands, the row's b below c's a if `turned`; bytes: words of them may

@@ -140,6 +140,30 @@ jot_contract_dots_find(const ContractMake *m, ContractDots *d)
     return true;
 }
 
+JOT_FN bool
+jot_contract_dots_gain(Kernel *k, const Contract *c, const Target *target)
+{
+    int lanes = target->vector_nbytes / (int)jot_dtype_nbytes((jot_DType)
+                                                              k->values.v[c->reduce].dtype);
+    int v = jot_contract_longest(k, c->n);
+    double panels;
+    ContractMake m;
+    ContractDots d;
+
+    jot_contract_open(&m, NULL, k, target, lanes);
+    m.c = *c;
+    if (lanes < 2 || v < 0 || !jot_contract_dots_find(&m, &d))
+        return false;
+    panels = (double)jot_kernel_extent(k, c->batch | c->m | c->n | c->k) / 2
+           / (double)k->axes.v[v].ext * (double)((k->axes.v[v].ext + lanes - 1) / lanes);
+    for (int i = 0; i < 2; i++) {
+        uint32_t operand = i ? c->b : c->a;
+        if (!jot_contract_plain(&m, operand))
+            panels += SIDE_PACK * (double)jot_kernel_extent(k, k->values.v[operand].free);
+    }
+    return d.price < panels;
+}
+
 /* Blocks of columns are shared, two for each core. Loops around a group of columns, or all. */
 static int
 dots_nest(ContractMake *m, const ContractDots *d)

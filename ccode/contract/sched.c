@@ -328,7 +328,8 @@ JOT_FN void
 jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target, int lanes)
 {
     memset(m, 0, sizeof *m);
-    jot_sched_open(s, k, lanes);
+    if (s)
+        jot_sched_open(s, k, lanes);
     m->s = s;
     m->k = k;
     m->target = target;

@@ -184,7 +184,7 @@ typedef struct {
     int lanes;
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
     int unrolled;               /* so many vectors stand there without a loop */
-    bool parts;                 /* part of a vector is loaded and stored by one instruction */
+    bool parts;                 /* part of a vector is loaded and stored */
     bool roomy;                 /* all lanes of such a part have room in the arrays of sums */
     bool covered;               /* ... of which it is the end */
     Name to;                    /* the end, where it is not a number */
@@ -368,8 +368,7 @@ jot_print_room(const Printer *p, const Inst *decl)
     int nbytes = (int)jot_dtype_nbytes((jot_DType)decl->dtype);
     int64_t lanes = p->s->vector_nbytes / nbytes, least = LOOP_LEAST / nbytes, n = decl->c.i;
     int64_t rest = lanes > 0 ? n % lanes : 0, room = least;
-    if (!p->moves || !p->masks || p->reread || p->masks > nbytes || nbytes < 4 || n < LOOP_STEPS
-        || rest == 0)
+    if (!p->moves || !p->masks || p->reread || nbytes < 4 || n < LOOP_STEPS || rest == 0)
         return n;
     while (room < rest)
         room *= 2;
@@ -426,7 +425,7 @@ plan_parts(Printer *p, Loop *l, int narrowest, bool cells)
 {
     int lanes = l->lanes;
     int64_t room;
-    l->parts = p->masks && narrowest >= p->masks && l->lanes * narrowest >= LOOP_LEAST;
+    l->parts = p->masks && l->lanes * narrowest >= LOOP_LEAST;
     l->covered = true;
     room = least_room(p, l->n, l, &l->covered);
     while (room < l->lanes && l->lanes > 1)

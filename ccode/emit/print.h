@@ -46,8 +46,8 @@ struct Printer {
     bool part;                  /* lanes 0 .. part - 1 of each vector count */
     bool roomy;                 /* ... and the function's own arrays have room for all of them */
     bool covered;               /* ... and no element of theirs lies behind the part */
-    int masks;                  /* bytes of the least element that is loaded and stored under a
-                                   mask by an instruction; 0: none is */
+    int masks;                  /* bytes of the least element that is loaded under a mask by an
+                                   instruction; 0: none is, and no part of a vector */
     bool reread;                /* the function loads what it stored: under a mask that waits */
     bool under;                 /* inside of a condition that differs by lane ... */
     Name where;                 /* ... its mask, of 32 bits, which leaves no lane beyond `part` */

@@ -193,6 +193,8 @@ uses_wishes(UsesWalk *w, const Products *p)
     ContractWords words;
     bool bytes = p->form != PRODUCTS_SCALED
               && jot_contract_by_words(w->k, c, &w->m->ctx->target, &words) && words.bytes;
+    bool along = p->form == PRODUCTS_ONE
+              && jot_contract_dots_gain(w->k, c, &w->m->ctx->target);
     Layout wish;
     uint32_t b;
 
@@ -203,7 +205,7 @@ uses_wishes(UsesWalk *w, const Products *p)
     for (b = 1; b < w->k->bufs.n; b++) {
         Use *u = uses_of_buf(w, b);
 
-        if (!u || !(p->form == PRODUCTS_SCALED
+        if (!u || (along && !u->write) || !(p->form == PRODUCTS_SCALED
                         ? jot_scaled_wish(w->k, &p->scaled, &w->m->ctx->target, b, &wish)
                         : jot_contract_wish(w->k, c, &w->m->ctx->target, b, &wish)))
             continue;
