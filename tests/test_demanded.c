@@ -3,7 +3,7 @@
  * among the numbers, cast to each narrower dtype, at once and in steps, on each backend and width
  * of vectors, to the interpreter's bits, which computes wide ones and casts them. What asks for all
  * bits (extremes, quotients, comparisons, floats, truth, a store) still has them. Which kernels
- * have no 64 bits, and what vectors their texts name.
+ * have no 64 bits, and what vectors their texts name, of machines that are not here, too.
  *
  * Use: test_demanded N BACKEND: of all combinations one in N where a compiler is slow; that
  * backend's alone.
@@ -13,6 +13,7 @@
 #include "nn.h"
 #include "backends/host/host.h"
 #include "tests/test.h"
+#include "tests/machines.h"
 
 enum { ROWS = 13, TERMS = 24, COLUMNS = 43, MOST = ROWS * COLUMNS * TERMS, OUTPUTS = 3 };
 static char logged[1 << 20];
@@ -363,6 +364,34 @@ test_text(void)
     }
 }
 
+/* What machines that are not here would run: vectors of NEON and AVX-512, devices, no vectors. */
+static void
+test_posed(const Posed *machine, jot_DType dtype)
+{
+    static Notes notes;
+    jot_Var v[OUTPUTS];
+
+    for (int i = 0; i < PROGRAMS; i++) {
+        jot_Ctx *c;
+
+        scribe = &notes;
+        forget_notes(&notes);
+        c = open_machine(machine);
+        if (!programs[i].narrow || programs[i].build == reduced || jot_error(c)) {
+            jot_close(c);
+            continue;
+        }
+        CHECK(build(c, &programs[i], dtype, dtype, 0, v) && jot_run(c, jot_vars(1, v)), "%s: %s",
+              machine->label, jot_message(c));
+        CHECK(!strstr(notes.text, "jotm_mul_i64") && !strstr(notes.text, "jotm_add_i64")
+                  && (strstr(notes.text, "jotm_mul_i") || strstr(notes.text, "jot_dot_")
+                      || programs[i].build == running),
+              "%s, %s of %s:\n%s", machine->label, programs[i].name, jot_dtype_name(dtype),
+              notes.text);
+        jot_close(c);
+    }
+}
+
 int
 main(int argc, char **argv)
 {
@@ -383,6 +412,9 @@ main(int argc, char **argv)
     if (!only) {
         test_bits("tcc");
         test_text();
+        for (int i = 0; i < NAMED; i++)
+            for (jot_DType dtype = JOT_I8; dtype <= JOT_I32; dtype++)
+                test_posed(&named[i], dtype);
     }
     return DONE();
 }
