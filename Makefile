@@ -233,7 +233,7 @@ run-long: $(TESTS) $(EXAMPLES) $(ONNXRUN)
 	    "$(B)/tests/test_io_fuzz 3000000" "$(B)/tests/test_onnx_fuzz 100000" "$(B)/tests/test_expr_drawn 300 1 cpu" \
 	    "$(B)/tests/test_ir_random 2000" "$(B)/tests/test_ir_text 600" "$(B)/tests/test_machines 200 1" \
 	    "$(B)/tests/test_open 1" "$(B)/tests/test_open opencl all" "$(B)/tests/test_open_draws 20 1 opencl" "$(B)/tests/test_open_draws 300 1000" "$(B)/tests/test_determined 300" "$(B)/tests/test_windows 600" "$(B)/tests/test_donate 2000" \
-	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_shapes --all" "$(B)/tests/test_integers --all" "$(B)/tests/test_prelude_vector --all" \
+	    "$(B)/tests/test_speculate opencl" "$(B)/tests/test_speculate_uses 3000 1000" "$(B)/tests/test_models --all" "$(B)/tests/test_sizes --all" "$(B)/tests/test_shapes --all" "$(B)/tests/test_integers --all" "$(B)/tests/test_demanded 5" "$(B)/tests/test_prelude_vector --all" \
 	    $(filter-out $(ALONE) $(IDLE),$(TESTS)) $(patsubst %,"tools/watched.sh $(B)/asan/tests/%",$(ASAN) $(BYCC) $(call names,$(CUT))) --alone $(ALONE) $(IDLE) "$(B)/tests/test_children 8"
 
 # on a GPU of NVIDIA: the suite of a device; without one it is skipped, with the reason
@@ -262,7 +262,7 @@ mutate:
 # interpreter's on large operands (BYCC), and more than a few draws or refusals (LESS: PROGRAM/ARGUMENT).
 NOTASAN = test_prelude test_prelude_text test_models test_cuda test_guard test_flags \
           test_tiles test_wide test_squares test_grid test_swap test_fetch test_opencl test_limits test_refused test_fake_check
-BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose \
+BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_choose test_demanded \
           test_contract test_contract_image test_conv test_deep test_determined test_disk \
           test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
           test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \

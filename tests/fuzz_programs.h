@@ -72,6 +72,13 @@ log2_up(int64_t n)
     return k;
 }
 
+/* What a cast leaves of an integer. */
+static jot_Var
+low(jot_Var v, jot_DType dtype)
+{
+    return jot_cast(jot_cast(v, dtype), JOT_I64);
+}
+
 static void
 do_unary(Prog *p)
 {
@@ -81,10 +88,11 @@ do_unary(Prog *p)
     case 0: push(p, jot_neg(a.v), a.bits, a.real); break;
     case 1: if (a.bits < 45) push(p, jot_abs(a.v), a.bits, a.real); break;
     case 2: push(p, jot_square(a.v), a.bits * 2, a.real); break;
-    case 3: if (a.real) push(p, jot_tanh(a.v), 99, true); break;
-    case 4: if (a.real) push(p, jot_sin(a.v), 99, true); break;
-    case 5: if (a.real) push(p, jot_sigmoid(a.v), 99, true); break;
-    case 6: if (a.real) push(p, jot_exp(jot_tanh(a.v)), 99, true); break;
+    case 3: push(p, a.real ? jot_tanh(a.v) : low(a.v, JOT_I32), a.real ? 99 : 32, a.real); break;
+    case 4: push(p, a.real ? jot_sin(a.v) : low(a.v, JOT_I16), a.real ? 99 : 16, a.real); break;
+    case 5: push(p, a.real ? jot_sigmoid(a.v) : low(a.v, JOT_U16), a.real ? 99 : 16, a.real); break;
+    case 6: push(p, a.real ? jot_exp(jot_tanh(a.v)) : low(a.v, JOT_I8), a.real ? 99 : 8, a.real);
+        break;
     default: if (a.real && a.bits < 45) push(p, jot_relu(a.v), a.bits, true); break;
     }
 }

@@ -54,7 +54,7 @@ if [ "$2" = all ]; then
         printf '%s\n' "tests/test_device.sh $build cuda" "$build/tests/test_fuzz 100 1 cuda" "$build/tests/test_run cuda" \
             "$build/tests/test_types cuda" "$build/tests/test_open cuda all" "$build/tests/test_open_draws 20 1 cuda" "$build/tests/test_extremes cuda" "$build/tests/test_tiles cuda" \
             "$build/tests/test_wide cuda" "$build/tests/test_squares cuda" "$build/tests/test_grid cuda" "$build/tests/test_scatter cuda" "$build/tests/test_fetch cuda" "$build/tests/test_refused cuda" \
-            "$build/tests/test_opencl cuda" "$build/tests/test_swap cuda" >"$dir/programs"
+            "$build/tests/test_opencl cuda" "$build/tests/test_swap cuda" "$build/tests/test_demanded 9 cuda" >"$dir/programs"
         xargs -P "$(nproc 2>/dev/null || echo 2)" -I {} sh -c \
             'log=$dir/log.$(echo "{}" | tr -c "a-z0-9_\n" .); {} >"$log" 2>&1; echo $? >"$log.rc"' <"$dir/programs"
         while read -r program; do

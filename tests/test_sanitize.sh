@@ -47,6 +47,7 @@ run() {
 
 run "$build/tests/test_fuzz" "${2:-$([ "$TEST_SHORT" ] && echo 4 || echo 8)}" 77001
 run "$build/tests/test_line_buffer"
+run "$build/tests/test_demanded" 89
 run env IR_CC="$dir/cc -std=gnu99 -march=native -w" "$build/tests/test_stencil" # which asks for compilers by itself
 
 # What a program finds of the machine all others read: the probe's loops have the same vectors, and

@@ -366,6 +366,17 @@ wish_turned(const Kernel *k, uint32_t load, const ContractWords *words)
            k->axes.v[words->axis].ext % words->parts == 0;
 }
 
+/* Rows of shorts that lie along vectors: words are made of two of them, in panels or not. */
+static bool
+wish_rows_of_words(const Kernel *k, const Contract *c, uint32_t load, const ContractWords *words)
+{
+    const Value *v = &k->values.v[load];
+    bool rows = false;
+    for (int x = 0; x < (int)k->axes.n && jot_target_dots[words->row].sum != JOT_F32; x++)
+        rows |= (c->n >> x & 1) && jot_kernel_stride(k, v->buf, v->at, x) == 1;
+    return rows;
+}
+
 JOT_FN bool
 jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint32_t buf,
                   Layout *layout)
@@ -380,7 +391,7 @@ jot_contract_wish(const Kernel *k, const Contract *c, const Target *target, uint
     lanes /= bytes ? words.parts : 1;
     if ((a && wish_none(k, c->a, c->b)) || (v && wish_none(k, c->b, c->a)))
         return false;
-    if (v && by && !bytes && wish_turned(k, v, &words))
+    if (v && by && !bytes && (wish_turned(k, v, &words) || wish_rows_of_words(k, c, v, &words)))
         return false;
     if (c->along >= 0 ? v && !a : a && !v) {
         const Value *load = &k->values.v[a ? a : v];

@@ -18,6 +18,10 @@ JOT_FN bool jot_kernel_one_hot(Kernel *k);
  * no longer be used. */
 JOT_FN uint64_t jot_kernel_running(Kernel *k);
 
+/* Compute integers in as many bits as are read of them (ccode/rewrite/demanded.c); products: those
+ * that may be contractions in 32 at least. False: likewise. */
+JOT_FN bool jot_kernel_demanded(Kernel *k, const Target *target, bool products);
+
 /* Compare positions in 32 bits where they fit (ccode/rewrite/narrow.c). False: likewise. */
 JOT_FN bool jot_kernel_narrow(Kernel *k);
 

@@ -23,6 +23,20 @@ pass_moments(Kernel *k, const Target *target, unsigned facts)
 }
 
 static bool
+pass_demanded(Kernel *k, const Target *target, unsigned facts)
+{
+    (void)facts;
+    return jot_kernel_demanded(k, target, true);
+}
+
+static bool
+pass_demanded_again(Kernel *k, const Target *target, unsigned facts)
+{
+    (void)facts;
+    return jot_kernel_demanded(k, target, false);
+}
+
+static bool
 pass_lines(Kernel *k, const Target *target, unsigned facts)
 {
     (void)target;
@@ -40,9 +54,12 @@ typedef struct {
 static const Pass passes[] = {
     { "argument reductions", PASS_BUILT, 0, jot_kernel_arg_reduce, NULL },
     { "one-hot reductions", PASS_BUILT, 0, jot_kernel_one_hot, NULL },
+    { "demanded bits", PASS_BUILT, 0, NULL, pass_demanded },
     { "index narrowing", PASS_BUILT, 0, jot_kernel_narrow, NULL },
     { "moments by blocks", PASS_LAID_OUT, 0, NULL, pass_moments },
     { "residue classes", PASS_PRODUCTS, 0, jot_kernel_residues, NULL },
+    { "demanded bits, of sums of products that are no contractions", PASS_LOOPS,
+      FACT_HOST | FACT_BEST | FACT_VECTORS, NULL, pass_demanded_again },
     { "words of bytes", PASS_LOOPS, FACT_HOST | FACT_BEST | FACT_VECTORS, jot_words_copied, NULL },
     { "merged axes", PASS_LOOPS, FACT_HOST, jot_merge_axes, NULL },
     { "cleared scatters", PASS_LOOPS, FACT_HOST, jot_kernel_scatters, NULL },
