@@ -145,7 +145,8 @@ turned_along(const ContractMake *m, int n)
                ? last : -1;
 }
 
-/* b in panels: [v / block][k ...][v % block]; shared: all of it, each panel by one call */
+/* b in panels: [v / block][k ...][v % block]; shared: all of it, each panel by one call; else what
+ * lies in rows is read as it lies, over all panels: 35 x 412 x 15 x 323 from 6.2 to 4.8 ms */
 static bool
 pack_panel(ContractMake *m, int n, bool shared)
 {
@@ -154,13 +155,14 @@ pack_panel(ContractMake *m, int n, bool shared)
     Stage st = jot_contract_begin(m, false, m->c.b, n);
     Dims d = {{0}, {0}, 0};
     int along = turned_along(m, n);
+    bool rows = !shared && along < 0 && jot_contract_unit(m, m->c.b, m->unit);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (shared && (free & all) >> x & 1) {
             dim_of_axis(m, &d, 0, x);
             jot_stage_loop(&st, x, 1, LOOP_PARALLEL);
         }
     dim_of_blocks(m, &d, n, m->v, block);
-    if (left_in(m, n, m->v) > block)
+    if (!rows && left_in(m, n, m->v) > block)
         jot_stage_loop(&st, m->v, block, shared ? LOOP_PARALLEL : LOOP_SERIAL);
     for (int i = 0; i < m->nk; i++)
         if (free >> m->korder[i] & 1) {
@@ -171,6 +173,8 @@ pack_panel(ContractMake *m, int n, bool shared)
                 loop_rest(&st, m->korder[i]);
         }
     dim_in_block(m, &d, n, m->v, block);
+    if (rows && left_in(m, n, m->v) > block)
+        jot_stage_loop(&st, m->v, block, LOOP_SERIAL);
     if (along >= 0) {
         if (block > m->lanes)
             jot_stage_loop(&st, m->v, m->lanes, LOOP_SERIAL);
