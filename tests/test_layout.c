@@ -582,8 +582,8 @@ test_scattered_halo(const char *backend)
     }
 }
 
-/* A convolution's result, read over its last edge by one column or by two: the layouts differ in nothing but the
- * halo behind the last dimension, the groups that write it in nothing at all. */
+/* A convolution's result, read over its last edge by one column or two: layouts differ in nothing
+ * but the halo behind the last dimension, groups that write it in nothing at all. */
 static void
 test_wider_halo(const char *backend)
 {
