@@ -72,7 +72,9 @@ $(patsubst %.c,$(B)/%.o,$(wildcard nn/*.c nn/*/*.c expr/*.c speculate/*.c data/*
 
 $(B)/%.o: %.c $(HDR)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -I. -c $< -o $@
+	$(CC) $(WARN) $(CFLAGS) $(MORE) -I. -c $< -o $@
+# what most of the interpreter's time goes to, in builds that say how (BUSY)
+$(patsubst %,$(B)/%.o,base base_mem ops/dtype ops/scalar backends/interp): MORE = $(BUSY)
 
 # The quick tier: of libtcc, which Debian's libtcc-dev has as an archive only, a shared library of this machine,
 # whoever compiles jot and for whom; backends/cpu/tcc.c looks for it by this path
@@ -95,13 +97,15 @@ $(ONNXSRC:%.c=$(B)/%.o): WARN += -D_GNU_SOURCE -I$(B)
 $(B)/libjot.a: $(OBJ)
 	rm -f $@ && ar rcs $@ $(OBJ)
 
+# a program of sources that are linked with the library; BRIEF: flags of those that run for a moment
+PROGRAM = $(CC) $(WARN) $(CFLAGS) $(BRIEF) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a
 $(B)/tests/%: tests/%.c $(wildcard tests/*.h tests/ref/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c %test_save_flow.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c %test_onnx_open.c %test_onnx_fuzz.c,$<),$(ONNXLIB)) $(LIBS)
+	$(PROGRAM) $(if $(filter %test_data.c %test_loader.c %test_data_fuzz.c %test_curves.c %test_data_memory.c %test_io.c %test_io_fuzz.c %test_io_memory.c %test_io_wrong.c %test_checkpoint.c %test_save_fuzz.c %test_save_flow.c,$<),$(DATALIBS)) $(if $(filter %test_onnx.c %test_onnx_open.c %test_onnx_fuzz.c,$<),$(ONNXLIB)) $(LIBS)
 
 $(B)/examples/%: examples/%.c $(COMMON) $(wildcard examples/common/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< $(COMMON) -o $@ $(B)/libjot.a $(DATALIBS) $(if $(shell grep -l '"onnx.h"' $<),$(ONNXLIB)) $(LIBS)
+	$(PROGRAM) $(DATALIBS) $(if $(shell grep -l '"onnx.h"' $<),$(ONNXLIB)) $(LIBS)
 
 # the command: of cJSON it has its answers, and saved graphs
 COMMAND = $(B)/jot
@@ -119,37 +123,37 @@ LLAMA   = $(wildcard examples/llama/*.c)
 LLM     = examples/llama/model.c examples/llama/llama.h
 $(B)/examples/14_llama: examples/14_llama.c $(LLAMA) $(wildcard examples/llama/*.h) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
+	$(PROGRAM) $(DATALIBS) $(LIBS)
 
 $(B)/tests/test_llama: tests/test_llama.c $(LLAMA) $(wildcard examples/llama/*.h) $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(LIBS)
+	$(PROGRAM) $(DATALIBS) $(LIBS)
 
 # the networks' values against PyTorch's; saved, and loaded again
 $(B)/tests/command_models: tests/command_models.c $(MODELS) examples/models/model.h tests/ref/onnx_models.h $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS)
+	$(PROGRAM) $(filter -l%,$(DATALIBS)) $(ONNXLIB) $(LIBS)
 $(B)/tests/test_save: tests/test_save.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE $(filter -D%,$(DATALIBS)) -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(filter -l%,$(DATALIBS)) $(LIBS)
+	$(PROGRAM) $(filter -D%,$(DATALIBS)) $(filter -l%,$(DATALIBS)) $(LIBS)
 $(B)/tests/test_onnx_export: tests/test_onnx_export.c $(MODELS) examples/models/model.h $(B)/libjot.a $(wildcard tests/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(DATALIBS) $(ONNXLIB) $(LIBS)
+	$(PROGRAM) $(DATALIBS) $(ONNXLIB) $(LIBS)
 $(B)/tests/test_models: tests/test_models.c $(MODELS) examples/models/model.h $(B)/libjot.a \
                         $(wildcard tests/*.h tests/ref/*.h)
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+	$(PROGRAM) $(LIBS)
 
 # models in ONNX's format with their inputs and outputs: tests/test_onnx_nodes.sh, tests/test_onnx_models.sh
 ONNXRUN = $(if $(ONNX),$(B)/tests/onnx/run)
 $(B)/tests/onnx/run: tests/onnx/run.c $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $< -o $@ $(B)/libjot.a $(ONNXLIB) $(LIBS)
+	$(PROGRAM) $(ONNXLIB) $(LIBS)
 
 # lines of the bench's drawer
 $(B)/tests/test_draws: tests/test_draws.c $(wildcard bench/drawn/*.[ch] tests/*.h) bench/work.h $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+	$(PROGRAM) $(LIBS)
 
 # kernels of machines that are not here: a line for each (OUT=file; ALL=1: of every program on every machine;
 # MACHINE=label PROGRAM=word: of one; TEXT=1: with texts), held against the digest of them (QUICK=1: a few)
@@ -157,7 +161,7 @@ DIGEST  = tests/ref/kernels.txt
 KERNELS = $(B)/tests/kernels/kernels
 $(KERNELS): $(wildcard tests/kernels/*.[ch] tests/*.h) $(wildcard bench/work*.[ch]) $(MODELS) examples/models/model.h $(LLM) $(B)/libjot.a
 	@mkdir -p $(@D)
-	$(CC) $(WARN) $(CFLAGS) -D_GNU_SOURCE -I. $(filter %.c,$^) -o $@ $(B)/libjot.a $(LIBS)
+	$(PROGRAM) $(LIBS)
 kernels: $(KERNELS)
 	@$(KERNELS) print $(if $(ALL),all,$(if $(MACHINE)$(PROGRAM),"$(MACHINE)" "$(PROGRAM)")) $(if $(TEXT),text) $(if $(OUT),>$(OUT))
 kernels-check: $(KERNELS)
@@ -197,7 +201,9 @@ FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"
 STOODIN = $(B)/tests/test_tiles $(B)/tests/test_swap $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
 # programs that ask the same under sanitizers, in full, run under these alone; in make test-long by themselves, too
 ONCE    = $(addprefix $(B)/tests/,$(filter-out test_code test_custom test_extremes test_flow test_run test_running,$(ASAN)))
-run-tests: $(TESTS) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
+# only what is run, by itself or by a script
+NAMED   = $(patsubst %,$(B)/tests/%,$(shell grep -oh 'test_[a-z0-9_]*' tests/*.sh))
+run-tests: $(filter-out $(filter-out $(NAMED),$(ONCE)),$(TESTS)) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
 	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(patsubst %,"tools/plain.sh %",$(filter-out $(ONCE),$(PLAIN))) $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
 	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN) $(ONCE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "tools/circles.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
@@ -274,9 +280,11 @@ CUT     = test_memory/7 test_fuzz/40 test_wild/40 $(LESS)
 names   = $(patsubst %/,%,$(dir $(1)))
 ASAN    = $(filter-out $(NOTASAN) $(BYCC) $(call names,$(CUT)),$(notdir $(TESTS)))
 WATCHED = $(foreach x,$(ASAN) $(CUT),"tools/watched.sh $(B)/asan/tests/$(subst /, ,$x)")
-ASANCC  = -O1 -g1 -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined
+# gcc's -O1 takes twice the time of -Og for code that is watched; a program's own code takes little of what it runs
+ASANCC  = -Og -g1 -DJOT_CHECKED -fsanitize=address,undefined -fno-sanitize-recover=undefined
+GOLD    = $(eval GOLD := $(shell command -v ld.gold >/dev/null && echo -fuse-ld=gold))$(GOLD)
 asan-build:
-	@$(MAKE) -s CFLAGS="$(ASANCC)" B=$(B)/asan $(patsubst %,$(B)/asan/tests/%,$(ASAN) $(call names,$(CUT)))
+	@$(MAKE) -s CFLAGS="$(ASANCC)" BUSY=-O1 BRIEF="-O0 $(GOLD)" B=$(B)/asan $(patsubst %,$(B)/asan/tests/%,$(ASAN) $(call names,$(CUT)))
 check-asan:
 	@$(MAKE) -s asan-build BYCC= LESS=
 	@$(MAKE) -s asan-run BYCC= LESS=

@@ -49,10 +49,11 @@ guarded_new(size_t nbytes, Side side, void *owner)
 {
     size_t page = page_bytes(), inner = (nbytes + page - 1) / page * page;
     Block *b = malloc(sizeof *b);
-    void *base = !b ? MAP_FAILED : mmap(NULL, inner + 2 * page, PROT_READ | PROT_WRITE,
-                                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int around = side == AMONG ? PROT_READ | PROT_WRITE : PROT_NONE;
+    unsigned char *base = !b ? MAP_FAILED : mmap(NULL, inner + 2 * page, around,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-    if (base == MAP_FAILED) {
+    if (base == MAP_FAILED || mprotect(base + page, inner, PROT_READ | PROT_WRITE)) {
         free(b);
         return NULL;
     }
@@ -62,27 +63,33 @@ guarded_new(size_t nbytes, Side side, void *owner)
     b->nbytes = nbytes;
     b->side = side;
     b->owner = owner;
-    memset(b->base, FILL, b->whole);
-    if (side != AMONG) {
-        mprotect(b->base, page, PROT_NONE);
-        mprotect(b->base + page + inner, page, PROT_NONE);
-    }
+    memset(base + (side == AMONG ? 0 : page), FILL, inner + (side == AMONG ? 2 * page : 0));
     b->next = *block_list(b->p);
     *block_list(b->p) = b;
     return b->p;
+}
+
+/* Bytes that are other than they were. */
+static size_t
+bytes_changed(const unsigned char *from, const unsigned char *to)
+{
+    size_t n = 0;
+
+    if (from == to || (*from == FILL && !memcmp(from, from + 1, (size_t)(to - from) - 1)))
+        return 0;
+    for (; from < to; from++)
+        n += *from != FILL;
+    return n;
 }
 
 /* How many bytes beside the block are other than they were. */
 static size_t
 guarded_changed(const Block *b)
 {
-    size_t page = page_bytes(), i, n = 0;
-    const unsigned char *from = b->side == AMONG ? b->base : b->base + page;
-    const unsigned char *to = b->base + b->whole - (b->side == AMONG ? 0 : page);
+    size_t page = b->side == AMONG ? 0 : page_bytes();
 
-    for (i = 0; from + i < to; i++)
-        n += (from + i < b->p || from + i >= b->p + b->nbytes) && from[i] != FILL;
-    return n;
+    return bytes_changed(b->base + page, b->p)
+         + bytes_changed(b->p + b->nbytes, b->base + b->whole - page);
 }
 
 static void

@@ -370,7 +370,7 @@ main(int argc, char **argv)
         programs("tcc", policies[i], n);
     }
     steps("cc", "reward");
-    programs("cc", "reward", n / 20);
+    programs("cc", "reward", n / 8);
     handles("tcc");
     unasked("tcc");
     calls("tcc");

@@ -3,7 +3,7 @@
  *
  * Guards: base.c, ccode/emit/statement.c, ccode/emit/expr.c, ccode/lower/code.c,
  * ccode/lower/memory.c, plan/kernel.c, plan/layout/copy.c, plan/layout/layout.c,
- * plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c, plan/step.c. */
+ * plan/known/known.c, plan/layout/pack.c, plan/plan.c, plan/run.c, target/choice.c, plan/step.c. */
 #include "core.h"
 #include "tests/hooks.h"
 #include "tests/test.h"
@@ -582,6 +582,38 @@ test_scattered_halo(const char *backend)
     }
 }
 
+/* A convolution's result, read over its last edge by one column or two: layouts differ in nothing
+ * but the halo behind the last dimension, groups that write it in nothing at all. */
+static void
+test_wider_halo(const char *backend)
+{
+    static char log[LOG];
+    jot_Ctx *c = open_on(backend, NULL, NULL, log), *oracle = open_on("interp", NULL, NULL, NULL);
+    jot_Conv three = {{1, 1}, {1, 1}, {1, 1}, 1}, none = {{1, 1}, {0, 0}, {1, 1}, 1};
+
+    for (int wide = 1; wide < 3; wide++) {
+        jot_Ctx *in[2] = {oracle, c};
+        const float *v[2];
+        jot_Var y[2];
+        char halo[32];
+
+        for (int k = 0; k < 2; k++) {
+            jot_Var w = numbers(in[k], JOT_SHAPE(O, C, 3, 3), 1, true);
+            jot_Var a = jot_conv2d(net_input(in[k], wide, false), w, &three);
+
+            a = jot_pad(jot_relu(a), JOT_INTS(0, 0, 0, 0), JOT_INTS(0, 0, 0, wide), 0);
+            y[k] = jot_conv2d(a, numbers(in[k], JOT_SHAPE(O, O, 1, wide + 1), 2, true), &none);
+            v[k] = jot_data(y[k]);
+        }
+        snprintf(halo, sizeof halo, "as 0 2 3 1 halo 3:0,%d\n", wide);
+        CHECK(v[0] && v[1] && worst(v[1], v[0], (int)jot_nelem(y[0])) < 1e-5, "%s, %d columns: %s",
+              backend, wide, jot_message(c));
+        CHECK(strstr(log, halo), "%s: %s in\n%s", backend, halo, log);
+    }
+    jot_close(c);
+    jot_close(oracle);
+}
+
 int
 main(void)
 {
@@ -610,6 +642,7 @@ main(void)
         if (k == 0) {
             test_shared_bounds(backends[k]);
             test_scattered_halo(backends[k]);
+            test_wider_halo(backends[k]);
             test_refused(backends[k]);
         }
     }
