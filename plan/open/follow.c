@@ -91,12 +91,37 @@ follow_note(const Open *o, NodeId id, uint64_t born, MaskNode *to)
 JOT_FN bool
 jot_mask_order(const Open *o, NodeList *list)
 {
-    NodeId root[MASKED_VARS];
-    int i;
+    jot_Ctx *ctx = o->ctx;
+    NodeList root = {0, 0, NULL};
+    bool ok = jot_vec_reserve(&ctx->mem, root, (uint32_t)o->nout + ctx->undo.n + 1);
+    uint32_t i;
 
-    for (i = 0; i < o->nout && i < MASKED_VARS; i++)
-        root[i] = jot_node_of(o->out[i], "compile_open", "out");
-    return jot_graph_order(o->ctx, root, (uint32_t)i, true, list);
+    for (i = 0; ok && i < (uint32_t)o->nout; i++)
+        root.v[root.n++] = jot_node_of(o->out[i], "compile_open", "out");
+    for (i = 0; ok && i < ctx->undo.n; i++)
+        if ((root.v[root.n] = jot_undo_now(ctx, i)) != 0)
+            root.n++;
+    ok = ok ? jot_graph_order(ctx, root.v, root.n, true, list)
+            : jot_fail_memory(ctx, "compile_open");
+    jot_list_free(ctx, &root);
+    return ok;
+}
+
+/* What the builder returns and assigns, by numbers of the list. */
+static uint64_t
+follow_roots(const Open *o)
+{
+    jot_Ctx *ctx = o->ctx;
+    uint64_t hash = ctx->undo.n;
+    uint32_t i;
+
+    for (i = 0; i < (uint32_t)o->nout; i++)
+        hash = jot_hash_u64(hash, jot_node(ctx, jot_node_of(o->out[i], "compile_open", "out"))->at);
+    for (i = 0; i < ctx->undo.n; i++)
+        if (jot_undo_now(ctx, i))
+            hash = jot_hash_u64(jot_hash_u64(hash, ctx->undo.v[i].slot),
+                                jot_node(ctx, jot_undo_now(ctx, i))->at);
+    return hash;
 }
 
 /* What it does may follow the extents: its text, its trips, its bodies. */
@@ -120,6 +145,7 @@ follow_sample(Mask *k, int i)
     ok = jot_open_graph(o, o->space.at[i], o->op) && jot_mask_order(o, &list);
     k->sample[i] = ok ? jot_arena_array(&k->arena, MaskNode, list.n + (size_t)o->nin + 1) : NULL;
     k->n[i] = list.n;
+    k->roots[i] = ok ? follow_roots(o) : 0;
     for (j = 0; k->sample[i] && j < list.n; j++)
         follow_note(o, list.v[j], born, &k->sample[i][j]);
     for (j = 0; k->sample[i] && j < (uint32_t)o->nin; j++)
@@ -128,7 +154,6 @@ follow_sample(Mask *k, int i)
     for (j = 0; j < list.n && k->sample[i]; j++)
         k->codes |= follow_code(jot_node(o->ctx, list.v[j]));
     jot_list_free(o->ctx, &list);
-    k->assigns |= o->ctx->undo.n != 0;
     jot_undo_apply(o->ctx);
     jot_pending_trim(o->ctx);
     jot_pop(o->ctx);
@@ -145,7 +170,7 @@ follow_alike(const Mask *k, int i)
 
     for (j = 0; k->n[i] == k->n[k->base] && j < k->n[i] && a[j].hash == b[j].hash; j++)
         ;
-    return k->n[i] == k->n[k->base] && j == k->n[i];
+    return k->n[i] == k->n[k->base] && j == k->n[i] && k->roots[i] == k->roots[k->base];
 }
 
 /* ---- what follows the extents ---------------------------------------------------------------- */
@@ -264,12 +289,11 @@ jot_mask_learn(Mask *k)
         jot_mask_not(k, "it has more than 64 inputs or outputs");
         return true;
     }
-    for (i = 0; i < o->space.samples && !k->assigns && !k->codes; i++)
+    for (i = 0; i < o->space.samples && !k->codes; i++)
         if (!follow_sample(k, i))
             return false;
-    if (k->assigns || k->codes)
-        jot_mask_not(k, k->codes ? "user's code, a branch or a loop is called"
-                                 : "it assigns states");
+    if (k->codes)
+        jot_mask_not(k, "user's code, a branch or a loop is called");
     else
         follow_all(k);
     return true;

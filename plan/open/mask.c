@@ -12,7 +12,7 @@
  *
  * Loops of the kernels end where the sizes say (ccode/lower/filled.c): KAxis.end.
  *
- *   requires  no assignment, no user's code, no branch or loop    keeps  the generator
+ *   requires  no user's code, no branch or loop    keeps  the generator, assignments
  * Read before: plan/open/masked.h, plan/open/follow.c. After: plan/open/padded.c. */
 #include "plan/open/masked.h"
 
@@ -137,7 +137,6 @@ mask_refused(const Node *n)
     switch (n->kind) {
     case NODE_RANDOM: return "it draws numbers";
     case NODE_STACK: return "pieces are put together";
-    case NODE_ALIAS: return n->flags & NODE_STATE ? "a state is assigned" : NULL;
     default: return NULL;
     }
 }
@@ -195,6 +194,8 @@ mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
     }
     if (same && !scaled)
         return id;
+    if (n->kind == NODE_ALIAS && n->flags & NODE_STATE)
+        return input[0];
     spec.input = input;
     if (scaled) {
         spec.op = JOT_ADD;
@@ -289,7 +290,26 @@ mask_outputs(Mask *k)
     return ok;
 }
 
-/* The outputs masked, in o->out. */
+/* What is assigned, masked, is assigned in its place. */
+static bool
+mask_updates(Mask *k, const NodeList *list)
+{
+    jot_Ctx *ctx = k->o->ctx;
+    const MaskNode *all = k->sample[k->base];
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; ok && i < ctx->undo.n; i++) {
+        NodeId id = jot_undo_now(ctx, i), now = id ? all[jot_node(ctx, id)->at].now : 0;
+        jot_Var state = {ctx, ctx->undo.v[i].slot, ctx->undo.v[i].gen};
+
+        ok = now == id || jot_assign(state, jot_var_of(ctx, now));
+        jot_graph_number(ctx, list); /* it has walked */
+    }
+    return ok;
+}
+
+/* The outputs masked, in o->out, and what is assigned. */
 static bool
 mask_graph(Mask *k)
 {
@@ -319,7 +339,7 @@ mask_graph(Mask *k)
         o->out[i] = jot_var_of(ctx, n->now);
         ok = o->out[i].slot != 0;
     }
-    ok = ok && mask_outputs(k) && mask_ends(k, &list, all);
+    ok = ok && mask_updates(k, &list) && mask_outputs(k) && mask_ends(k, &list, all);
     jot_list_free(ctx, &list);
     return ok;
 }
@@ -452,6 +472,10 @@ mask_all(Mask *k)
         return true;
     jot_push(o->ctx);
     ok = mask_make(k);
+    if (!k->m->f) {
+        jot_undo_apply(o->ctx);
+        jot_pending_trim(o->ctx);
+    }
     jot_pop(o->ctx);
     jot_set_random_state(o->ctx, random);
     return ok && (!k->m->f || mask_memory(o, k->m));

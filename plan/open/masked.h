@@ -60,11 +60,12 @@ typedef struct {
     Arena arena;
     MaskNode *sample[OPEN_SAMPLES]; /* inputs behind the nodes */
     uint32_t n[OPEN_SAMPLES];
+    uint64_t roots[OPEN_SAMPLES];
     bool good[OPEN_SAMPLES];
     int base;
     NodeId sizes, reals;        /* variables; 0: none */
     bool used;                  /* ... sizes, by the graph */
-    bool assigns, codes;        /* the builder assigns states; calls user's code, branches, loops */
+    bool codes;                 /* the builder calls user's code, branches, loops */
     bool clear[MASKED_VARS];    /* inputs that are 0 beyond their end */
     uint32_t out[MASKED_VARS];           /* outputs: numbers of nodes */
     OpenEnds ends;
@@ -74,7 +75,8 @@ typedef struct {
  * k->good[k->base] says whether it can be. False: failed. */
 JOT_FN bool jot_mask_learn(Mask *k);
 JOT_FN void jot_mask_not(Mask *k, const char *why);          /* it cannot be */
-JOT_FN bool jot_mask_order(const Open *o, NodeList *list);  /* the graph of o->out */
+/* The graph of o->out and of what is assigned. */
+JOT_FN bool jot_mask_order(const Open *o, NodeList *list);
 /* The number of a size, which may be new, from 1; 0: there is no room. */
 JOT_FN uint8_t jot_mask_size(OpenMasked *m, const OpenFit *fit);
 /* plan/open/mask.c: the graph of the most extents, masked, and the function of it. What follows
