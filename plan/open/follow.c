@@ -1,12 +1,12 @@
 /* plan/open/follow.c - what of a graph follows its extents: the graphs of all samples are to be the
- * same but for extents and constants, which are fitted as numbers of a plan are.
+ * same but for extents, constants and numbers of maps, which are fitted as numbers of a plan are.
  *
  *     builder(1000), builder(999), ...   extents 1000, 999, ...    a size, n
  *                                        1/1000, 1/999, ...        a constant, 1/n
  *                                        reads x[i + 1]            1 beyond the end of x
  *
  *   requires  a builder that makes the same graph each time      keeps  the generator, assignments
- * Read before: plan/open/masked.h, plan/open/fit.c. After: plan/open/mask.c. */
+ * Read before: plan/open/masked.h, plan/open/fit.c, plan/open/map.c. After: plan/open/mask.c. */
 #include "plan/open/masked.h"
 #include "ops/user/code.h"
 
@@ -61,9 +61,34 @@ follow_shape(const Node *n, MaskNode *to)
     memcpy(to->ext, n->ext, (size_t)n->rank * sizeof *n->ext);
 }
 
-static void
-follow_note(const Open *o, NodeId id, uint64_t born, MaskNode *to)
+/* Numbers of its maps; where there are too many the maps are to be the same. */
+static uint64_t
+follow_map(Mask *k, const Node *n, uint64_t hash, MaskNode *to)
 {
+    MapNumbers m;
+    uint32_t i;
+
+    hash = jot_mask_map(k->o->ctx, n, hash, &m);
+    if (m.n > MASK_NUMBERS || n->kind == NODE_STACK) {
+        for (i = 0; i < n->nindex; i++)
+            hash = jot_hash_u64(hash, n->index[i]);
+        for (i = 0; i < n->ncond; i++)
+            hash = jot_hash_u64(hash, n->cond[i]);
+        return hash;
+    }
+    to->number = jot_arena_array(&k->arena, int64_t, m.n + 1);
+    to->follows = jot_arena_array(&k->arena, uint8_t, m.n + 1);
+    if (to->number && to->follows) {
+        to->nnumbers = m.n;
+        memcpy(to->number, m.v, m.n * sizeof *m.v);
+    }
+    return hash;
+}
+
+static void
+follow_note(Mask *k, NodeId id, uint64_t born, MaskNode *to)
+{
+    const Open *o = k->o;
     jot_Ctx *ctx = o->ctx;
     const Node *n = jot_node(ctx, id);
     uint64_t hash = jot_hash_u64(n->kind, n->op | n->dtype << 8 | n->flags << 16 | n->rank << 24);
@@ -71,10 +96,8 @@ follow_note(const Open *o, NodeId id, uint64_t born, MaskNode *to)
 
     for (i = 0; i < n->ninputs && !n->data; i++)
         hash = jot_hash_u64(hash, jot_node(ctx, n->input[i])->at);
-    for (i = 0; i < n->nindex && !n->data; i++)
-        hash = jot_hash_u64(hash, n->index[i]);
-    for (i = 0; i < n->ncond && !n->data; i++)
-        hash = jot_hash_u64(hash, n->cond[i]);
+    if (!n->data && n->nindex + n->ncond)
+        hash = follow_map(k, n, hash, to);
     to->hash = jot_hash_u64(hash, n->data || n->kind == NODE_LEAF ? follow_leaf(o, id, born)
                                                                   : n->stream);
     if (n->code && !n->data) { /* of a MAP: its text, and what it is given */
@@ -147,7 +170,7 @@ follow_sample(Mask *k, int i)
     k->n[i] = list.n;
     k->roots[i] = ok ? follow_roots(o) : 0;
     for (j = 0; k->sample[i] && j < list.n; j++)
-        follow_note(o, list.v[j], born, &k->sample[i][j]);
+        follow_note(k, list.v[j], born, &k->sample[i][j]);
     for (j = 0; k->sample[i] && j < (uint32_t)o->nin; j++)
         follow_shape(jot_node(o->ctx, jot_node_of(o->in[j], "compile_open", "in")),
                      &k->sample[i][list.n + j]);
@@ -168,7 +191,8 @@ follow_alike(const Mask *k, int i)
     const MaskNode *a = k->sample[k->base], *b = k->sample[i];
     uint32_t j;
 
-    for (j = 0; k->n[i] == k->n[k->base] && j < k->n[i] && a[j].hash == b[j].hash; j++)
+    for (j = 0; k->n[i] == k->n[k->base] && j < k->n[i] && a[j].hash == b[j].hash
+                && a[j].nnumbers == b[j].nnumbers; j++)
         ;
     return k->n[i] == k->n[k->base] && j == k->n[i] && k->roots[i] == k->roots[k->base];
 }
@@ -234,24 +258,61 @@ follow_real(Mask *k, uint32_t j)
     return (uint8_t)(i + 1);
 }
 
+/* Does it read as far beyond the end along dimension d at all sizes? */
+static bool
+follow_reaches(Mask *k, uint32_t j, int d)
+{
+    const OpenSpace *s = &k->o->space;
+    int64_t reach = k->sample[k->base][j].reach[d];
+    bool good[OPEN_SAMPLES];
+    int i;
+
+    for (i = 0; i < s->samples; i++)
+        good[i] = k->good[i] && k->sample[i][j].reach[d] == reach;
+    if (reach == MASK_FAR || jot_open_level(s, good) == OPEN_LEVELS)
+        return false;
+    memcpy(k->good, good, sizeof good);
+    return true;
+}
+
 /* A REINDEX that reads beyond an end finds there what it has for outside. */
 static void
 follow_read(Mask *k, uint32_t j)
 {
-    const OpenSpace *s = &k->o->space;
     MaskNode *base = k->sample[k->base], *x = &base[base[j].from - 1];
-    int i, d;
+    int d;
 
     for (d = 0; d < x->rank; d++) {
-        for (i = 0; x->size[d] && i < s->samples; i++)
-            k->good[i] = k->good[i] && k->sample[i][j].reach[d] == base[j].reach[d];
-        if (!x->size[d] || !base[j].reach[d])
+        if (!x->size[d])
+            continue;
+        if (!follow_reaches(k, j, d)) {
+            base[j].inside[d] = base[j].mapped = true;
+            continue;
+        }
+        if (!base[j].reach[d])
             continue;
         if (x->read && x->outside.u != base[j].value.u)
             jot_mask_not(k, "what is read beyond an end is not one value");
         x->read = true;
         x->outside = base[j].value;
         x->until[d] = base[j].reach[d] > x->until[d] ? base[j].reach[d] : x->until[d];
+    }
+}
+
+/* Numbers of node j's maps. */
+static void
+follow_numbers(Mask *k, uint32_t j)
+{
+    MaskNode *base = &k->sample[k->base][j];
+    int64_t v[OPEN_SAMPLES];
+    uint32_t n;
+    int i;
+
+    for (n = 0; n < base->nnumbers && k->good[k->base]; n++) {
+        for (i = 0; i < k->o->space.samples; i++)
+            v[i] = k->good[i] ? k->sample[i][j].number[n] : base->number[n];
+        base->follows[n] = follow_size(k, v);
+        base->mapped |= base->follows[n] != 0;
     }
 }
 
@@ -273,6 +334,7 @@ follow_all(Mask *k)
             base[j].size[d] = follow_size(k, v);
         }
         base[j].real = follow_real(k, j);
+        follow_numbers(k, j);
     }
     for (j = 0; j < k->n[k->base] && k->good[k->base]; j++)
         if (base[j].from)

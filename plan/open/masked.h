@@ -1,8 +1,8 @@
 /* plan/open/masked.h - one plan for the most extents: what lies beyond those of a call is masked in
  * reductions, and loops end before it.
  *
- * Read before: plan/open/open.h. After: plan/open/follow.c, plan/open/mask.c,
- * plan/open/padded.c. */
+ * Read before: plan/open/open.h. After: plan/open/map.c, plan/open/follow.c,
+ * plan/open/mask.c, plan/open/padded.c. */
 #ifndef JOT_OPEN_MASKED_H
 #define JOT_OPEN_MASKED_H
 #include "plan/open/open.h"
@@ -43,15 +43,24 @@ typedef struct {
     uint8_t size[JOT_MAX_RANK]; /* 1 + number of the size; 0: none */
     uint8_t real;               /* ... of its value */
     NodeId now;                 /* what it became */
-    /* Of a REINDEX: the number of what it reads, how far beyond its end along each dimension. */
+    /* Of a REINDEX: the number of what it reads, how far beyond its end along each dimension; where
+     * that is no number, its map asks whether it is inside. */
     uint32_t from;
     int64_t reach[JOT_MAX_RANK];
+    bool inside[JOT_MAX_RANK];
+    uint32_t nnumbers;          /* of its maps: what they are; 1 + numbers of sizes, 0: none */
+    int64_t *number;
+    uint8_t *follows;
+    bool mapped;                /* its map is another for all extents */
     /* What lies beyond the end is read, as `outside`, so far. */
     bool read;
     jot_Scalar outside;
     int64_t until[JOT_MAX_RANK];
 } MaskNode;
-enum { MASK_FAR = 1 << 20 };    /* anywhere */
+enum { MASK_FAR = 1 << 20,      /* anywhere */
+       MASK_NUMBERS = 256, MASK_CONDS = 64 }; /* of a node's maps, at most */
+typedef struct { uint32_t n; int64_t v[MASK_NUMBERS]; } MapNumbers; /* n: of all of them */
+typedef struct { Ix index[2 * JOT_MAX_RANK], cond[MASK_CONDS]; } MaskMap;
 
 /* What making it works on. */
 typedef struct {
@@ -71,6 +80,12 @@ typedef struct {
     OpenEnds ends;
 } Mask;
 
+/* plan/open/map.c: a hash of the node's maps but for their numbers, which are counted in *m. */
+JOT_FN uint64_t jot_mask_map(jot_Ctx *ctx, const Node *n, uint64_t hash, MapNumbers *m);
+/* Its maps for all extents, to *map; `sizes` is the last of the inputs that spec has by then. from:
+ * what it reads. False: there is no room. */
+JOT_FN bool jot_mask_mapped(const Mask *k, const MaskNode *own, const MaskNode *from,
+                            NodeSpec *spec, MaskMap *map);
 /* plan/open/follow.c: the graphs of all samples, and what of them follows the extents; then
  * k->good[k->base] says whether it can be. False: failed. */
 JOT_FN bool jot_mask_learn(Mask *k);

@@ -164,7 +164,7 @@ jot_open_try(Open *o, Open *root)
         jot_text_f(&why, "the interpreter has no kernels");
     else if (!o->dialect && !backend->device && !jot_open_mask(o, &o->masked))
         return false;
-    else if (!o->masked && !range_merged(o))
+    else if (!o->masked && (o->dialect || backend->device) && !range_merged(o))
         return false;
     range_serves(o);
     if (o->dialect && !o->shared && !range_masked(o))
