@@ -162,12 +162,7 @@ jot_open_try(Open *o, Open *root)
     o->whole = !o->dialect && !backend->compile;
     if (o->whole)
         jot_text_f(&why, "the interpreter has no kernels");
-    else if (!o->dialect && !backend->device && !jot_open_mask(o, &o->masked))
-        return false;
-    else if (!o->masked && (o->dialect || backend->device) && !range_merged(o))
-        return false;
-    range_serves(o);
-    if (o->dialect && !o->shared && !range_masked(o))
+    else if (!jot_open_mask(o, &o->masked))
         return false;
     if (o->shared && !(o->cost = jot_open_costs(&o->shared->arena, o->shared->plan)))
         return jot_fail_memory(o->ctx, "compile_open");
