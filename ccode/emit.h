@@ -61,13 +61,10 @@ typedef enum {
     LAUNCH_ITEMS,           /* each item takes steps of its own */
     LAUNCH_TEAMS            /* the items of a work-group share each step */
 } LaunchKind;
-#define EMIT_BLOCKED 3 /* sides of a product */
 typedef struct {
     uint8_t kind;
     int64_t steps;
     size_t group_nbytes;    /* memory that a group is given, beside the text's arrays */
-    int64_t block[EMIT_BLOCKED], whole[EMIT_BLOCKED]; /* axes that count blocks of open ones
-                               (KAxis); 0: no more */
 } EmitLaunch;
 #define EMIT_LAUNCHES 16
 #define EMIT_INTS 96

@@ -6,9 +6,6 @@
  *     sum over k         ->  sum over chunks of sums over one, where there are chunks
  *     stages             ->  tiles of b and a, sums in registers, stores; chunks a launch later
  *
- * Blocks of an axis that is to serve other extents ask whether they are inside in any case: there
- * may be more (KAxis.block).
- *
  *   requires  Tiles with sizes (contract_grid.c)
  *   keeps     what is computed          breaks  axes and numbers of values
  *
@@ -38,14 +35,11 @@ split_side(GridTiles *t, TileSide *side, uint64_t axes, const char *const *names
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
-    bool open = jot_contract_grid_open(t, side);
     Ix rest;
     for (int i = 0; i < PARTS; i++)
-        side->part[i].axis = i == PART_BLOCK && (open || side == &t->m) /* a grid has an axis */
+        side->part[i].axis = i == PART_BLOCK && side == &t->m /* a grid has an axis */
                                  ? jot_kernel_axis(k, names[i], side->part[i].ext)
                                  : tile_axis(t, names[i], side->part[i].ext);
-    if (open)
-        jot_axis_blocks(k, side->part[PART_BLOCK].axis, side->block, side->ext);
     jot_respace_axes(r, k);
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)

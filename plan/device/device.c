@@ -155,13 +155,6 @@ jot_device_shrinks(jot_Ctx *ctx, const Plan *plan)
     return true;
 }
 
-/* Numbers of a text for many extents: they come behind its scalars. */
-static uint32_t
-device_ints(const Plan *plan, const PlanStep *step)
-{
-    return plan->int_dtypes.n ? step->best.nints : 0;
-}
-
 static bool
 device_step(DeviceRun *r, const PlanStep *step)
 {
@@ -169,7 +162,7 @@ device_step(DeviceRun *r, const PlanStep *step)
     void **mem = r->mem + plan->vars.n;
     Launch launch = {0};
     bool ok = true;
-    uint32_t nints = device_ints(plan, step), i;
+    uint32_t i;
 
     for (i = 0; i < step->narg; i++) {
         mem[i] = r->mem[plan->args.v[step->arg + i]];
@@ -180,13 +173,8 @@ device_step(DeviceRun *r, const PlanStep *step)
     for (i = 0; i < step->nscalar; i++) {
         const PlanScalar *from = &plan->scalars.v[step->scalar + i];
 
-        r->scalar[i] = r->bound ? r->bound[step->scalar + i]
-                                : jot_plan_scalar(r->ctx, r->s, from);
+        r->scalar[i] = jot_plan_scalar(r->ctx, r->s, from);
         r->dtype[i] = from->dtype;
-    }
-    for (i = 0; i < nints; i++) {
-        r->scalar[step->nscalar + i] = plan->ints.v[step->best.ints + i];
-        r->dtype[step->nscalar + i] = plan->int_dtypes.v[step->best.ints + i];
     }
     if (step->code) {
         const CodeSpec *code = jot_node(r->ctx,
@@ -203,7 +191,7 @@ device_step(DeviceRun *r, const PlanStep *step)
     launch.mem = mem;
     launch.offset = r->offset;
     if (!step->code)
-        launch.nscalars = (int)(step->nscalar + nints);
+        launch.nscalars = (int)step->nscalar;
     launch.scalar = r->scalar;
     launch.dtype = r->dtype;
     for (i = 0; ok && i < step->best.launches; i++) {
@@ -291,10 +279,9 @@ device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
     *args = *scalars = 0;
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
-        uint32_t n = step->nscalar + device_ints(plan, step);
 
         *args = step->narg > *args ? step->narg : *args;
-        *scalars = n > *scalars ? n : *scalars;
+        *scalars = step->nscalar > *scalars ? step->nscalar : *scalars;
         *scalars = step->code && *scalars < CODE_MOST ? CODE_MOST : *scalars;
     }
 }
@@ -330,10 +317,9 @@ jot_device_open(DeviceRun *r, jot_Ctx *ctx, Plan *plan, const Selection *s, size
 }
 
 JOT_FN bool
-jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, const jot_Scalar *scalar,
-                       Buffer **out)
+jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
 {
-    DeviceRun r = {.bound = scalar};
+    DeviceRun r = {0};
     size_t nbytes;
     void *room = jot_device_open(&r, ctx, plan, s, &nbytes);
     bool ok;

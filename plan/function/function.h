@@ -93,10 +93,10 @@ struct Func {
 JOT_FN Func *jot_func_new(jot_Ctx *ctx, const char *op);
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
  * capture: the evaluation that the same list would be now, which is left to its caller. look: only
- * whether it can be one; NULL is made, and no failure says that it can. open: one of several that
- * differ in extents (Plan.open); else NULL. graph: it runs on a device, with its graph. */
+ * whether it can be one; NULL is made, and no failure says that it can. ends: it
+ * is for the most extents (Plan.ends); else NULL. */
 typedef struct { const char *op, *dialect; jot_Capture *capture; bool look;
-                 const OpenSteps *open; bool graph; } FuncFor;
+                 const OpenEnds *ends; } FuncFor;
 JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);
 /* plan/function/capture.c: whether what an evaluation reads is what a call of the function can
  * read; its hash. value: of outputs, then of updates; in: of inputs, 0 for one that is none.

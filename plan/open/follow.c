@@ -17,6 +17,7 @@ jot_mask_not(Mask *k, const char *why)
 
     jot_text_f(&t, "%s", why);
     k->good[k->base] = false;
+    k->o->whole = true;
 }
 
 /* ---- the graphs of the samples -------------------------------------------------------------- */
@@ -105,6 +106,7 @@ follow_note(Mask *k, NodeId id, uint64_t born, MaskNode *to)
         hash = jot_hash(hash, n->code->scalar, (size_t)n->code->scalars * sizeof(jot_Scalar));
     }
     to->hash = jot_hash_u64(to->hash, hash);
+    to->leaf = n->data || n->kind == NODE_LEAF;
     to->value = n->value;
     follow_shape(n, to);
     if (n->kind == NODE_REINDEX && !n->data)
@@ -184,17 +186,20 @@ follow_sample(Mask *k, int i)
     return k->sample[i] || jot_fail_memory(o->ctx, "compile_open");
 }
 
-/* The same but for extents and values? */
+/* The same but for extents and values? What the builder has of its own for each size is none of
+ * these at others, either. */
 static bool
-follow_alike(const Mask *k, int i)
+follow_alike(Mask *k, int i)
 {
     const MaskNode *a = k->sample[k->base], *b = k->sample[i];
-    uint32_t j;
+    uint32_t n = k->n[k->base], j;
 
-    for (j = 0; k->n[i] == k->n[k->base] && j < k->n[i] && a[j].hash == b[j].hash
-                && a[j].nnumbers == b[j].nnumbers; j++)
+    for (j = 0; k->n[i] == n && j < n && a[j].hash == b[j].hash && a[j].nnumbers == b[j].nnumbers;
+         j++)
         ;
-    return k->n[i] == k->n[k->base] && j == k->n[i] && k->roots[i] == k->roots[k->base];
+    if (k->n[i] == n && j < n && a[j].leaf && b[j].leaf)
+        jot_mask_not(k, "some have other parameters, or arrays of their own");
+    return k->n[i] == n && j == n && k->roots[i] == k->roots[k->base];
 }
 
 /* ---- what follows the extents ---------------------------------------------------------------- */
@@ -326,7 +331,9 @@ follow_all(Mask *k)
     int i, d;
 
     for (i = 0; i < s->samples; i++)
-        k->good[i] = follow_alike(k, i);
+        k->good[i] = true;
+    for (i = 0; i < s->samples; i++)
+        k->good[i] = follow_alike(k, i) && k->good[i];
     for (j = 0; j < k->n[k->base] + (uint32_t)k->o->nin && k->good[k->base]; j++) {
         for (d = 0; d < base[j].rank; d++) {
             for (i = 0; i < s->samples; i++)
@@ -355,7 +362,7 @@ jot_mask_learn(Mask *k)
         if (!follow_sample(k, i))
             return false;
     if (k->codes)
-        jot_mask_not(k, "user's code, a branch or a loop is called");
+        jot_mask_not(k, "some have user code, branches or loops");
     else
         follow_all(k);
     return true;

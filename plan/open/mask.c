@@ -407,18 +407,12 @@ static bool
 mask_function(Mask *k, jot_Var *in, int nin)
 {
     Open *o = k->o;
-    OpenSteps steps;
-    FuncFor of = {.op = o->op};
+    FuncFor of = {.op = o->op, .dialect = o->dialect, .ends = &k->ends};
     jot_Vars ins = {nin, in}, outs = {o->nout, o->out};
 
-    memset(&steps, 0, sizeof steps);
-    steps.ends = &k->ends;
-    steps.rows = o->dialect != NULL;
-    of.open = &steps;
-    of.dialect = o->dialect;
     k->m->f = jot_func_make(o->ctx, ins, outs, &of);
     if (k->m->f && k->m->f->plan)
-        k->m->f->plan->open = NULL;
+        k->m->f->plan->ends = NULL;
     return k->m->f != NULL;
 }
 

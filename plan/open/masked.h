@@ -37,6 +37,7 @@ struct OpenMasked {
 /* What is compared of a graph's node, and what may follow the extents. */
 typedef struct {
     uint64_t hash;
+    bool leaf;                  /* its elements are there */
     jot_Scalar value;
     int rank;
     int64_t ext[JOT_MAX_RANK];
@@ -89,7 +90,7 @@ JOT_FN bool jot_mask_mapped(const Mask *k, const MaskNode *own, const MaskNode *
 /* plan/open/follow.c: the graphs of all samples, and what of them follows the extents; then
  * k->good[k->base] says whether it can be. False: failed. */
 JOT_FN bool jot_mask_learn(Mask *k);
-JOT_FN void jot_mask_not(Mask *k, const char *why);          /* it cannot be */
+JOT_FN void jot_mask_not(Mask *k, const char *why);          /* it cannot, nor within */
 /* The graph of o->out and of what is assigned. */
 JOT_FN bool jot_mask_order(const Open *o, NodeList *list);
 /* The number of a size, which may be new, from 1; 0: there is no room. */
