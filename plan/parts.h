@@ -159,6 +159,7 @@ struct Plan {
     uint32_t flow_bindings; /* what a run needs for these, in jot_Scalars */
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
     const OpenEnds *ends;  /* while it is made: its kernels' axes end in a call; NULL: none do */
+    bool ended;            /* they do: what lies beyond is read, and is not looked at */
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
@@ -198,6 +199,7 @@ struct PlanCache {
     Vec(FuncSlot) funcs;   /* compiled functions, by the slots of their handles */
     void *device_block;    /* the same on a device */
     size_t device_block_nbytes;
+    bool device_block_set; /* each byte was written once */
 };
 
 /* plan/function/function.c: the end of a compiled function; NULL is allowed. */

@@ -244,15 +244,20 @@ walk_shared(Walk *w, uint32_t n)
     bool grid = w->t->nodes.v[n].loop.kind == LOOP_GRID, in_team = w->in_team;
     bool wait = w->ahead.wait; /* what is made in a block is not known behind it */
     Binding old = w->at;
+    EmitLaunch *launch = &w->code->launch[w->code->launches - 1];
+    const SLoop *first = &w->t->nodes.v[n].loop;
     uint32_t block;
     Run run;
-    int vars = w->vars, var;
+    int vars = w->vars, var, blocks = 0;
     if (!find_run(w, n, &run)) {
         jot_code_refuse(w->code, "a grid has too many steps");
         return;
     }
-    if (grid)
-        w->code->launch[w->code->launches - 1].steps = run.steps;
+    if (grid) {
+        launch->steps = run.steps;
+        if (w->at.left[first->axis] == jot_axis_ext(w->s, first->axis))
+            jot_walk_end(w, n, run.below[0], &launch->end);
+    }
     if (!run.steps)
         return;
     if (!grid && run.steps == w->s->group) {
@@ -269,11 +274,15 @@ walk_shared(Walk *w, uint32_t n)
     w->in_team = in_team || !grid;
     w->ahead.wait = wait && grid;
     bind_run(w, &run, var);
+    /* not around barriers: PoCL 3.1 loses its way */
+    for (int i = launch->end.size != 0; grid && !w->team && i < run.n; i++)
+        blocks += jot_walk_fills(w, run.node[i], true);
     jot_walk_kids(w, run.node[run.n - 1]);
     w->at = old;
     w->in_team = in_team;
     w->ahead.wait = wait;
-    jot_code_pop(&w->b);
+    for (; blocks >= 0; blocks--)
+        jot_code_pop(&w->b);
     w->vars = vars;
     if (run.n == 1)
         walk_shared_rest(w, n);

@@ -12,6 +12,7 @@
  * takes its identity, or in a sum a product with a 0 that a condition on places has put there: such
  * a term is 0, whatever the other factor (docs/spec.md). So nothing that depends on the axis
  * matters there, be it kept or packed.
+ * On a device what is stored alone ends, by work-groups.
  * A loop ends with the step that the end is in; what is computed of less than another stage reads
  * is refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
  *
@@ -267,17 +268,17 @@ jot_walk_filled(Walk *w)
     const Kernel *k = w->k;
     bool *used;
 
-    if (w->s->group || !k->slots.n || !(used = jot_kernel_used_new(k)))
+    if (!k->slots.n || !(used = jot_kernel_used_new(k)))
         return;
     for (int a = 0; a < (int)k->axes.n; a++) {
         Ix end = filled_bound(w, a) ? 0 : filled_axis(k, used, a);
-        if (!end)
+        if (!end || (w->s->group && !jot_axis_end(k, a)))
             continue;
         w->ends[a] = filled_apart(k, used, a);
-        if (w->ends[a] || filled_loops(w, a, end))
+        if (w->ends[a] || (!w->s->group && filled_loops(w, a, end)))
             w->filled[a] = end;
     }
-    for (uint32_t i = 0; i < w->s->defs.n; i++) {
+    for (uint32_t i = 0; !w->s->group && i < w->s->defs.n; i++) {
         const SDef *d = &w->s->defs.v[i];
         w->filled[d->axis] = filled_dense(w, used, d);
         w->ends[d->axis] = w->dense[d->axis] = w->filled[d->axis] != 0;
@@ -309,23 +310,42 @@ jot_walk_fills(Walk *w, uint32_t n, bool outer)
 
     if (!w->filled[node->loop.axis] || node->quiet || !(outer || w->ends[node->loop.axis]))
         return false;
-    return (kind == LOOP_SERIAL || kind == LOOP_PARALLEL
+    return (kind == LOOP_SERIAL || kind == LOOP_PARALLEL || kind == LOOP_GRID
             || (w->ends[node->loop.axis] && (kind == LOOP_CLAMP || kind == LOOP_PAD)))
         && filled_block(w, node->loop.axis);
 }
 
+/* @sizes(c), or (per * @sizes(c) + d - 1) / d; 0: neither. */
+static Ix
+filled_size(const IxPool *ix, Ix end, int64_t *per, int64_t *step)
+{
+    const IxRec *r = &ix->recs.v[end];
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c;
+
+    *per = *step = 1;
+    if (r->op == IX_DIV && jot_ix_is_const(ix, r->b, step)) {
+        t = jot_ix_linear(ix, r->a, &c, &n, &tmp);
+        if (n != 1 || c != *step - 1)
+            return 0;
+        *per = t->k;
+        end = t->atom;
+    }
+    return ix->recs.v[end].op == IX_LOAD ? end : 0;
+}
+
 JOT_FN void
-jot_walk_end(Walk *w, uint32_t n, int64_t times)
+jot_walk_end(const Walk *w, uint32_t n, int64_t times, EmitEnd *to)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     const IxPool *ix = w->k->ix;
-    Ix end = w->filled[l->axis];
-    int64_t size;
+    Ix end = w->filled[l->axis], load;
+    int64_t size, per, step;
 
-    if (!end || end != jot_axis_end(w->k, l->axis) || ix->recs.v[end].op != IX_LOAD
-        || !jot_ix_is_const(ix, ix->args.v[ix->recs.v[end].at], &size))
+    if (!end || end != jot_axis_end(w->k, l->axis) || !(load = filled_size(ix, end, &per, &step))
+        || !jot_ix_is_const(ix, ix->args.v[ix->recs.v[load].at], &size))
         return;
-    w->code->end[w->phase].size = (uint8_t)(size + 1);
-    w->code->end[w->phase].step = l->step;
-    w->code->end[w->phase].times = times;
+    *to = (EmitEnd){(uint8_t)(size + 1), per, l->step * step, times};
 }

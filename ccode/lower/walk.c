@@ -164,7 +164,8 @@ walk_collapsed(Walk *w, const uint32_t *loops, int count, int64_t steps)
     w->code->steps[w->phase] = steps;
     first = &w->t->nodes.v[loops[0]].loop;
     if (old.left[first->axis] == jot_axis_ext(w->s, first->axis))
-        jot_walk_end(w, loops[0], steps / (old.left[first->axis] / first->step));
+        jot_walk_end(w, loops[0], steps / (old.left[first->axis] / first->step),
+                     &w->code->end[w->phase]);
     w->may_split = false;
     for (int i = count - 1; i >= 0; i--) {
         const SLoop *l = &w->t->nodes.v[loops[i]].loop;
@@ -217,7 +218,7 @@ walk_serial(Walk *w, uint32_t n)
     if (wide) {
         w->code->steps[w->phase] = full + (rest > 0);
         if (left == jot_axis_ext(w->s, l->axis))
-            jot_walk_end(w, n, 1);
+            jot_walk_end(w, n, 1, &w->code->end[w->phase]);
     }
     if (full == 1 && !wide) {
         w->edge[n].state = EDGE_KNOWN;

@@ -133,7 +133,7 @@ jot_mask_mapped(const Mask *k, const MaskNode *own, const MaskNode *from, NodeSp
 {
     IxPool *pool = &k->o->ctx->ix;
     Space space = {own->from ? own->rank : from->rank, own->from ? own->ext : from->ext, NULL};
-    MapAgain w = {pool, &space, own->follows, spec->ninputs - 1};
+    MapAgain w = {pool, &space, own->follows, spec->ninputs - 2};
     int i, d;
 
     for (i = 0; i < spec->nindex; i++)
@@ -146,7 +146,11 @@ jot_mask_mapped(const Mask *k, const MaskNode *own, const MaskNode *from, NodeSp
                                                  &space);
         else if (own->inside[d])
             return false;
+    for (i = 0; i < spec->nindex && map->index[i]; i++)
+        ;
+    for (d = 0; d < spec->ncond && map->cond[d]; d++)
+        ;
     spec->index = map->index;
     spec->cond = map->cond;
-    return true;
+    return i == spec->nindex && d == spec->ncond; /* else one is too deep */
 }

@@ -412,7 +412,7 @@ mask_function(Mask *k, jot_Var *in, int nin)
 
     k->m->f = jot_func_make(o->ctx, ins, outs, &of);
     if (k->m->f && k->m->f->plan)
-        k->m->f->plan->ends = NULL;
+        k->m->f->plan->ends = NULL, k->m->f->plan->ended = k->used;
     return k->m->f != NULL;
 }
 
@@ -459,7 +459,10 @@ mask_steps(OpenMasked *m)
         memcpy(m->count[i][0], plan->steps.v[i].best.count, sizeof m->count[i][0]);
         memcpy(m->count[i][1], plan->steps.v[i].quick.count, sizeof m->count[i][1]);
     }
-    return m->cost && m->count;
+    m->steps = jot_arena_array(&m->arena, int64_t, (size_t)plan->launches.n + 1);
+    for (i = 0; m->steps && i < plan->launches.n; i++)
+        m->steps[i] = plan->launches.v[i].steps;
+    return m->cost && m->count && m->steps;
 }
 
 static bool

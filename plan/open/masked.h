@@ -32,6 +32,7 @@ struct OpenMasked {
     Buffer *sizes, *reals;
     OpenCost *cost;              /* per step, at the most extents */
     int64_t (*count)[2][SCHED_PHASES]; /* ... steps of its best launch and of the quick one */
+    int64_t *steps;              /* ... of launches of a device */
 };
 
 /* What is compared of a graph's node, and what may follow the extents. */

@@ -10,17 +10,21 @@
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
+static int64_t
+padded_end(const OpenMasked *m, const EmitEnd *e, int64_t most)
+{
+    int64_t n = e->size ? (m->now[e->size - 1] * e->per + e->step - 1) / e->step * e->times : most;
+
+    return n < most ? n : most;
+}
+
 static void
 padded_launch(const OpenMasked *m, PlanLaunch *l, const int64_t *most)
 {
     int phase;
 
-    for (phase = 0; phase < l->phases; phase++) {
-        const EmitEnd *e = &l->end[phase];
-        int64_t n = e->size ? (m->now[e->size - 1] + e->step - 1) / e->step * e->times : INT64_MAX;
-
-        l->count[phase] = n < most[phase] ? n : most[phase];
-    }
+    for (phase = 0; phase < l->phases; phase++)
+        l->count[phase] = padded_end(m, &l->end[phase], most[phase]);
 }
 
 /* Steps of launches, and what they cost, from which the number of threads follows. */
@@ -35,6 +39,8 @@ padded_steps(OpenMasked *m)
         padded_launch(m, &plan->steps.v[i].quick, m->count[i][1]);
         jot_open_cost(&plan->steps.v[i], &m->cost[i]);
     }
+    for (i = 0; i < plan->launches.n; i++)
+        plan->launches.v[i].steps = padded_end(m, &plan->launches.v[i].end, m->steps[i]);
 }
 
 /* Those of the call; inputs are cleared if they are others than before. */
