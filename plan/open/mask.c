@@ -478,12 +478,9 @@ mask_memory(Open *o, OpenMasked *m)
         memset(m->in[i].buf->p, 0, m->in[i].shape.nbytes);
     }
     ok = i == m->nin;
-    for (i = 0; ok && i < m->nout; i++) {
+    for (i = 0; i < m->nout; i++) {
         m->out[i].shape = m->f->output[i].shape;
         o->dtype[i] = m->out[i].shape.dtype;
-        ok = (m->out[i].buf = jot_buffer_new(m->ctx, m->out[i].shape.nbytes)) != NULL;
-        if (ok)
-            memset(m->out[i].buf->p, 0, m->out[i].shape.nbytes);
     }
     ok = ok && mask_steps(m) && (m->sizes = jot_buffer_new(m->ctx, MASKED_SIZES * sizeof(int64_t)))
       && (m->reals = jot_buffer_new(m->ctx, ((size_t)m->nreals + 1) * sizeof(float)));

@@ -15,8 +15,9 @@ enum { MASKED_SIZES = 64,    /* extents, and literals, that follow those of a ca
 typedef struct {
     uint8_t size[JOT_MAX_RANK];
     bool clear;                  /* an input that is read beyond its end, as 0 */
+    bool cleared;                /* ... and is 0 there since the last call */
     FuncShape shape;
-    Buffer *buf;
+    Buffer *buf;                 /* the box; of an output for what comes from a device */
 } MaskedVar;
 
 /* in: then the sizes, and the literals if there are any. */
