@@ -585,8 +585,7 @@ JOT_FN bool jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out
 JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
 JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
 /* plan/device/device.c: the same on a device. */
-JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
-                                   Buffer **out);
+JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
 /* A kernel's build has smaller groups than the plan's? The target has, then: plan anew. */
 JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);

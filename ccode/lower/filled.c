@@ -315,25 +315,26 @@ jot_walk_fills(Walk *w, uint32_t n, bool outer)
         && filled_block(w, node->loop.axis);
 }
 
-/* @sizes(c), or (per * @sizes(c) + d - 1) / d; 0: neither. */
+/* per * @sizes(c), or (per * @sizes(c) + step - 1) / step; 0: neither. */
 static Ix
 filled_size(const IxPool *ix, Ix end, int64_t *per, int64_t *step)
 {
-    const IxRec *r = &ix->recs.v[end];
     const IxTerm *t;
     IxTerm tmp;
     uint32_t n;
     int64_t c;
 
-    *per = *step = 1;
-    if (r->op == IX_DIV && jot_ix_is_const(ix, r->b, step)) {
-        t = jot_ix_linear(ix, r->a, &c, &n, &tmp);
-        if (n != 1 || c != *step - 1)
+    *step = 1;
+    if (ix->recs.v[end].op == IX_DIV) {
+        if (!jot_ix_is_const(ix, ix->recs.v[end].b, step))
             return 0;
-        *per = t->k;
-        end = t->atom;
+        end = ix->recs.v[end].a;
     }
-    return ix->recs.v[end].op == IX_LOAD ? end : 0;
+    t = jot_ix_linear(ix, end, &c, &n, &tmp);
+    if (n != 1 || c != *step - 1 || ix->recs.v[t->atom].op != IX_LOAD)
+        return 0;
+    *per = t->k;
+    return t->atom;
 }
 
 JOT_FN void

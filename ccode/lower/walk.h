@@ -118,8 +118,8 @@ JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool
  * loop that has just been bound, outer: the first over its axis. False: it opened none. */
 JOT_FN void jot_walk_filled(Walk *w);
 JOT_FN bool jot_walk_fills(Walk *w, uint32_t n, bool outer);
-/* The steps that callers, or work-groups, share end with loop n, the first over its axis: `times` for
- * each of it. */
+/* The steps that callers, or work-groups, share end with loop n, the first over its axis: `times`
+ * for each of it. */
 JOT_FN void jot_walk_end(const Walk *w, uint32_t n, int64_t times, EmitEnd *to);
 /* ccode/lower/cut.c; false: it is not worth it */
 JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide);

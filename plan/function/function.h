@@ -113,8 +113,8 @@ JOT_FN uint32_t jot_func_names(jot_Ctx *ctx, NodeId id, const jot_Capture *c, bo
 /* plan/function/function.c: the calls, of a function whose extents are what they are. */
 JOT_FN bool jot_func_call(Func *f, jot_Ins in, jot_Outs out);
 JOT_FN bool jot_func_call_vars(Func *f, jot_Vars in, jot_Var *out);
-/* The two halves of one, on the elements of in[k]; results are had in between (jot_func_result). ok:
- * they were; what the second returns is what it is given. */
+/* The two halves of one, on the elements of in[k]; results are had in between (jot_func_result).
+ * ok: they were; what the second returns is what it is given. */
 JOT_FN bool jot_func_begin(Func *f, Buffer *const *in);
 JOT_FN bool jot_func_finish(Func *f, bool ok);
 JOT_FN Func *jot_func_of(jot_Func h, const char *op); /* NULL, and an error: stale or poison */

@@ -11,7 +11,7 @@ typedef struct { uint64_t born; uint8_t size[JOT_MAX_RANK]; } OpenEnd;
 typedef struct { NodeId sizes; uint32_t n; OpenEnd *node; } OpenEnds; /* per number of a node */
 
 /* Where the kernel's axes end: those along which what it stores does, but for dimensions that have
- * a halo in `border` (NULL: none). list: what is planned. ends NULL: nothing ends. False: memory. */
+ * a halo in `border` (NULL: none). list: what is planned. ends NULL: none does. False: memory. */
 JOT_FN bool jot_open_ends(jot_Ctx *ctx, const NodeList *list, const OpenEnds *ends,
                           const Layout *border, Kernel *k, BuildArgs *args);
 

@@ -5,7 +5,8 @@
  *     ... what it reads beyond the end   where i0 - 1 < @sizes(1): x is as large as at most there
  *
  *   requires  expressions in their canonical form      keeps  them
- * Read before: plan/open/masked.h, ops/index/index.h. After: plan/open/follow.c, plan/open/mask.c. */
+ * Read before: plan/open/masked.h, ops/index/index.h. After: plan/open/follow.c,
+ * plan/open/mask.c. */
 #include "plan/open/masked.h"
 
 /* ---- the numbers ----------------------------------------------------------------------------- */
