@@ -69,6 +69,7 @@ typedef struct {
     bool team, in_team;        /* a work-group shares the nest; inside of what it shares */
     Ix filled[SCHED_AXES];      /* where loops over an axis end (ccode/lower/filled.c); 0: whole */
     bool ends[SCHED_AXES];      /* ... inner ones, too, not the outermost alone */
+    bool each[SCHED_AXES];      /* ... those of single steps alone */
     bool dense[SCHED_AXES];     /* a derived one: over what its axes have before they end */
     bool may_split;             /* the parallel loop may be split among callers */
     int segments;               /* as often as cut loops around repeat what is inside, 0: once */
