@@ -381,7 +381,8 @@ jot_walk_end(const Walk *w, uint32_t n, int64_t times, EmitEnd *to)
     Ix end = w->filled[l->axis], load;
     int64_t size, per, step;
 
-    if (!end || w->each[l->axis] || end != jot_axis_end(w->k, l->axis) || !(load = filled_size(ix, end, &per, &step))
+    if (!end || w->each[l->axis] || end != jot_axis_end(w->k, l->axis)
+        || !(load = filled_size(ix, end, &per, &step))
         || !jot_ix_is_const(ix, ix->args.v[ix->recs.v[load].at], &size))
         return;
     *to = (EmitEnd){(uint8_t)(size + 1), per, l->step * step, times};
