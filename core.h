@@ -492,16 +492,15 @@ JOT_API void jot_func_free(jot_Func f); /* does nothing to poison and empty hand
  * is called with the same extents, and is called at jot_compile_open for some of them and later for
  * those that come often: user lives as long as the function. False: it gave up, which is a failure.
  *
- * On a processor there is one plan, for the most extents, if the graph allows: loops end where the
- * call's extents do, and what lies beyond is masked. A call makes no plan and compiles nothing; it
- * copies its inputs to variables of the most extents, and its results from such. Else, and on a
- * device, kernels are made from some sizes that are given their extents as arguments; sizes for
- * which other kernels are chosen are ranges with a plan each, made when a call first falls into
- * one. In any case a call works in memory that is as large as the most extents ask, and for sizes
- * that came a few times, and are an eighth of the calls, kernels of their own are compiled beside,
- * and taken when they are there (not with config.deterministic). Where neither can be
- * (jot_open_why says why; JOT_DUMP=p, too) each size has a plan of its own, made when it first
- * comes, of the last 64 that came; so it is with the interpreter.
+ * There is one plan, for the most extents, if the graph allows: loops end where the call's extents
+ * do, and what lies beyond is masked. A call makes no plan and compiles nothing; it copies its
+ * inputs to variables of the most extents, and its results from such (on a device by way of the
+ * host), and works in memory that is as large as the most extents ask. Sizes whose graph is another
+ * are ranges with a plan each, made when a call first falls into one. For sizes that came a few
+ * times, and are an eighth of the calls, kernels of their own are compiled beside, and taken when
+ * they are there (not with config.deterministic). Where no plan serves several (jot_open_why says
+ * why; JOT_DUMP=p, too) each size has a plan of its own, made when it first comes, of the last 64
+ * that came; so it is with the interpreter.
  *
  * JOT_ERANGE: extents outside of their bounds, by name; no extents, or more than
  * JOT_OPEN_EXTENTS. */

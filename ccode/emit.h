@@ -55,29 +55,26 @@ typedef struct {
 } Dialect;
 JOT_FN const Dialect *jot_dialect_find(const char *name); /* NULL: none of that name */
 
+/* Steps that end early: `times` for each `step` of `per` points for each before number size - 1 of
+ * those of a call; size 0: they do not. */
+typedef struct { uint8_t size; int64_t per, step, times; } EmitEnd;
 /* How one launch of a device's kernel is shared out (ccode/device/walk_grid.c). */
 typedef enum {
     LAUNCH_ONE,             /* a single item runs it, from lo 0 to hi steps */
     LAUNCH_ITEMS,           /* each item takes steps of its own */
     LAUNCH_TEAMS            /* the items of a work-group share each step */
 } LaunchKind;
-#define EMIT_BLOCKED 3 /* sides of a product */
 typedef struct {
     uint8_t kind;
     int64_t steps;
     size_t group_nbytes;    /* memory that a group is given, beside the text's arrays */
-    int64_t block[EMIT_BLOCKED], whole[EMIT_BLOCKED]; /* axes that count blocks of open ones
-                               (KAxis); 0: no more */
+    EmitEnd end;
 } EmitLaunch;
 #define EMIT_LAUNCHES 16
 #define EMIT_INTS 96
 
 typedef struct { uint64_t bit[4]; } BufSet; /* buffers of a kernel, by number */
 JOT_FN bool jot_buf_in(const BufSet *set, uint32_t buf);
-
-/* Steps that end early: `times` for each `step` points before number size - 1 of those of a call;
- * size 0: they do not. */
-typedef struct { uint8_t size; int64_t step, times; } EmitEnd;
 
 typedef struct {
     int phases;

@@ -178,7 +178,7 @@ jot_nest_blocks(Nests *j, NestPair *p)
     uint32_t side, g;
     int products = 0;
 
-    if (!j->f->ctx->target.blocks || j->f->ask->no_blocks)
+    if (!j->f->ctx->target.blocks)
         return j->nest[p->a].spread && j->nest[p->b].spread ? WHY_CONTRACTIONS : WHY_EPILOGUE;
     if (!j->nest[p->a].sums || j->nest[p->a].sums + j->nest[p->b].sums < 2)
         return WHY_EPILOGUE; /* an operand that is computed point by point is packed */

@@ -123,7 +123,6 @@ typedef struct {
     const uint8_t *asked;   /* per position, not 0: must be in memory afterwards */
     FusePolicy policy;
     bool no_epilogue;          /* sums of a contraction's results get kernels of their own */
-    bool no_blocks;            /* contractions get kernels of their own */
     uint64_t shuffle;       /* tests: not 0: break ties in an order drawn by this seed */
 } FuseAsk;
 

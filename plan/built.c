@@ -19,8 +19,7 @@ built_new(Make *m, uint32_t group)
     graph.list = &m->s->list;
     graph.fusion = m->fusion;
     if (b && jot_build_kernel(m->ctx, &graph, group, &b->k, &b->args)
-        && (!m->plan->open || !m->plan->open->ends
-            || jot_open_ends(m->ctx, graph.list, m->plan->open->ends, NULL, &b->k, &b->args))
+        && jot_open_ends(m->ctx, graph.list, m->plan->ends, NULL, &b->k, &b->args)
         && jot_passes(&b->k, PASS_BUILT, &m->ctx->target, 0))
         return b;
     jot_plan_built_drop(m, group);

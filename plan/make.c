@@ -177,9 +177,8 @@ make_once(jot_Ctx *ctx, const Selection *s, Plan *plan)
     if (!m.dialect)
         return jot_fail(ctx, JOT_EDEVICE, "plan: no dialect \"%s\"", name);
     ask.no_epilogue = m.dialect->device != NULL;
-    ask.no_blocks = plan->open && plan->open->apart;
     if (!jot_flow_plans(ctx, s, plan) || !jot_plan_knowns_begin(ctx)
-        || !jot_open_fuse(ctx, &ask, plan->open, &fusion))
+        || !jot_fuse(ctx, &ask, &fusion))
         return false;
     make_dump_fusion(&m, &ask);                   /* fuse/fuse.c                           f   */
     ctx->stats.edges += fusion.edges;

@@ -72,5 +72,5 @@ jot_plan_known_fits(const Make *m)
     for (i = 0; i < jot_emit_passes_n; i++) /* what is not built cannot be shown */
         if (jot_plan_dumps(m->ctx, jot_emit_passes[i].letter))
             return false;
-    return !m->plan->dialect && !m->plan->open && !jot_plan_random(m);
+    return !m->plan->dialect && !m->plan->ends && !jot_plan_random(m);
 }

@@ -452,7 +452,7 @@ jot_plan_order(jot_Ctx *ctx, Plan *plan)
     bool ok, apart = false;
 
     order_lives(plan);
-    if (plan->steps.n < 2 || plan->steps.n > ORDER_MOST || plan->open)
+    if (plan->steps.n < 2 || plan->steps.n > ORDER_MOST)
         return true;
     memset(&o, 0, sizeof o);
     o.marks = jot_arena_array(&arena, uint8_t, plan->vars.n);

@@ -15,7 +15,7 @@
 #include "ccode/ir/cost.h"
 #include "ccode/strategy/strategy.h"
 #include "fuse/fuse.h"
-#include "plan/open/axes.h"
+#include "plan/open/ends.h"
 #include "target/thresholds.h"
 
 /* What an evaluation has to do. */
@@ -147,7 +147,6 @@ struct Plan {
     Vec(uint32_t) args;
     Vec(PlanScalar) scalars;
     Vec(jot_Scalar) ints;  /* of launches: extents, strides, constants */
-    Vec(uint8_t) int_dtypes; /* ... on a device, where they are scalars, too: of each */
     Vec(EmitLaunch) launches; /* on a device: of each step */
     size_t block_nbytes, scratch; /* of the block in all; where the kernels' scratch begins in it */
     size_t scratch_nbytes;        /* of one worker: each has its own */
@@ -159,7 +158,8 @@ struct Plan {
     Vec(PlanFlow) flows;   /* ... of which these are branches and loops */
     uint32_t flow_bindings; /* what a run needs for these, in jot_Scalars */
     const char *dialect;   /* of a text that is only printed; NULL: compiled by the backend */
-    const OpenSteps *open; /* one for many extents is made: steps stay in the order of groups */
+    const OpenEnds *ends;  /* while it is made: its kernels' axes end in a call; NULL: none do */
+    bool ended;            /* they do: what lies beyond is read, and is not looked at */
     DeviceReplay *replay;  /* on a device: its launches as one */
     bool ran;              /* ... once, at least */
     bool early;            /* heavy, and planned while the target was late: to be planned again */
@@ -199,6 +199,7 @@ struct PlanCache {
     Vec(FuncSlot) funcs;   /* compiled functions, by the slots of their handles */
     void *device_block;    /* the same on a device */
     size_t device_block_nbytes;
+    bool device_block_set; /* each byte was written once */
 };
 
 /* plan/function/function.c: the end of a compiled function; NULL is allowed. */
@@ -583,9 +584,8 @@ JOT_FN void jot_plan_drop_copies(jot_Ctx *ctx, const Plan *plan, PlanBind *bind)
 JOT_FN bool jot_plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out);
 JOT_FN jot_Scalar jot_plan_scalar(jot_Ctx *ctx, const Selection *s, const PlanScalar *from);
 JOT_FN void jot_plan_timed(jot_Ctx *ctx, const PlanKernel *kernel, int64_t start); /* dump t */
-/* plan/device/device.c: the same on a device. scalar: per plan.scalars; NULL: the graph's. */
-JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s,
-                                   const jot_Scalar *scalar, Buffer **out);
+/* plan/device/device.c: the same on a device. */
+JOT_FN bool jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out);
 JOT_FN void jot_plan_close_device(jot_Ctx *ctx);
 /* A kernel's build has smaller groups than the plan's? The target has, then: plan anew. */
 JOT_FN bool jot_device_shrinks(jot_Ctx *ctx, const Plan *plan);

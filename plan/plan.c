@@ -216,7 +216,7 @@ plan_copies(const Plan *plan)
 static bool
 plan_replay(jot_Ctx *ctx, Plan *plan, Selection *s, Buffer **out)
 {
-    return ctx->backend->device ? jot_plan_replay_device(ctx, plan, s, NULL, out)
+    return ctx->backend->device ? jot_plan_replay_device(ctx, plan, s, out)
                                 : jot_plan_replay(ctx, plan, s, out);
 }
 

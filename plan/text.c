@@ -9,7 +9,7 @@
  * shapes that differ in numbers share the text.
  *
  *   requires  groups, layouts and copies of the plan     keeps  the plan
- * Read before: plan/built.c, plan/step.c, plan/open/axes.h, ccode/strategy/strategy.h.
+ * Read before: plan/built.c, plan/step.c, ccode/strategy/strategy.h.
  * After: plan/kernel.c. */
 #include "ccode/rewrite/rewrite.h"
 #include "plan/parts.h"
@@ -36,9 +36,7 @@ kernel_wanted(const Make *m)
     memset(&want, 0, sizeof want);
     want.config = &m->ctx->config;
     want.target = &m->ctx->target;
-    want.dialect = !m->dialect->device
-                && jot_open_form(m->plan->open, m->plan->steps.n) >= TEXT_SCALAR
-                 ? jot_dialect_find("c") : m->dialect;
+    want.dialect = m->dialect;
     if (m->printed) {
         want.products = jot_plan_products(m->printed, NULL);
         want.no_own = m->no_winograd ? m->no_winograd : m->printed->no_winograd;
@@ -68,27 +66,23 @@ jot_plan_scheduled(Make *m, Kernel *k, PlanTier tier, const SchedOwn *own, bool 
     bool quick = tier == TIER_QUICK;
     Wanted want = kernel_wanted(m);
     const Dialect *dialect = quick ? jot_dialect_find("c_any") : want.dialect;
-    const OpenSteps *open = m->plan->open;
-    uint32_t step = m->plan->steps.n;
     Sched s;
     bool ok;
 
-    if (!jot_ir_verify(k, why) || !jot_open_axes(open, step, k))
+    if (!jot_ir_verify(k, why))
         return false;
     want.own = own;
     want.quick = quick;
     want.plain = plain;
     want.seed = plain ? 0 : jot_hash_u64(jot_str_seed(m->ctx->config.schedule), m->plan->steps.n);
     want.refusals = dump && !quick && jot_plan_dumps(m->ctx, 'r') ? &m->dump : NULL;
-    k->ix->undivided = m->dialect->device && jot_open_form(open, step) != TEXT_CLOSED;
-    ok = jot_open_schedule(open, step, &s, k, &want, why) && jot_sched_verify(&s, why);
+    ok = jot_schedule(&s, k, &want, why) && jot_sched_verify(&s, why);
     if (ok && schedule)
         jot_sched_print(&s, schedule);
     s.vector_nbytes = dialect->vectors ? m->ctx->target.vector_nbytes : 0;
     ok = ok
          && jot_emit(k, &s, dialect, PLAN_NO_NAME, quick || !dump ? NULL : m->ctx->config.dump,
                      &m->dump, out, info, why);
-    k->ix->undivided = false;
     jot_sched_close(&s);
     return ok;
 }
@@ -202,7 +196,7 @@ text_group(Make *m, uint32_t group, PlanTier tier, const char *what, const Build
             jot_kernel_close(&k);
         }
         again = !ok && !m->ctx->status && !m->ctx->mem.failed
-             && (!plain || jot_open_refused(m->plan->open, m->plan->steps.n));
+             && !plain;
         plain = true;
     } while (again);
     if (!ok)
@@ -237,26 +231,6 @@ jot_plan_own_known(Make *m, const PlanKnown *known, uint32_t copy, const uint32_
     return jot_plan_step_end(m, &step, ok);
 }
 
-/* A kernel that is no group's; for many extents in the first form that it can have. */
-static bool
-text_one_kernel(KernelStep *s, PlanTier tier, Text *out, EmitInfo *info, Text *why)
-{
-    Make *m = s->m;
-    Kernel k;
-    bool ok;
-
-    if (!m->plan->open)
-        return text_print(m, s->own, tier, s->sched, true, out, info, why);
-    do {
-        why->n = out->n = 0;
-        ok = jot_kernel_copy(&k, s->own)
-          && text_print(m, &k, tier, s->sched, true, out, info, why);
-        jot_kernel_close(&k);
-    } while (!ok && !m->ctx->status && !m->ctx->mem.failed
-             && jot_open_refused(m->plan->open, m->plan->steps.n));
-    return ok;
-}
-
 /* Its text for a tier is what the step launches there. */
 static bool
 kernel_tier(KernelStep *s, PlanTier tier)
@@ -271,7 +245,8 @@ kernel_tier(KernelStep *s, PlanTier tier)
     int i;
 
     if (s->own)
-        ok = text_one_kernel(s, tier, &text, &info, &why) || text_refused(m, &why, s->what);
+        ok = text_print(m, s->own, tier, s->sched, true, &text, &info, &why)
+          || text_refused(m, &why, s->what);
     else
         ok = text_group(m, s->group, tier, s->what, &s->args, &text, &info, &step->cost);
     if (ok)

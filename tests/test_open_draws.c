@@ -2,9 +2,8 @@
  * each size, from inputs and to outputs that end at a page, is what the interpreter computes of the
  * graph built for it. test_open_draws N FIRST BACKEND SIZES; SIZES 0: all.
  *
- * Guards: plan/open/open.c, plan/open/range.c, plan/open/merge.c, plan/open/whole.c,
- * plan/open/follow.c, plan/open/mask.c, plan/open/sample.c, plan/open/fused.c, plan/open/axes.c,
- * plan/open/text.c, plan/open/fit.c. */
+ * Guards: plan/open/open.c, plan/open/range.c, plan/open/follow.c, plan/open/map.c,
+ * plan/open/mask.c, plan/open/padded.c, plan/open/sample.c, plan/open/ends.c, plan/open/fit.c. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif

@@ -4,7 +4,7 @@
  *
  *     test_open_train [BACKEND STRIDE]    there, at every size that is 1 + k * STRIDE
  *
- * Guards: plan/open/open.c, plan/open/range.c, plan/open/whole.c. */
+ * Guards: plan/open/open.c, plan/open/follow.c, plan/open/mask.c. */
 #include "nn.h"
 #include "tests/hooks.h"
 #include "tests/test.h"

@@ -52,25 +52,13 @@
 
 /* ---- how operands lie ---- */
 
-/* Points that blocks are chosen for. */
-static int64_t
-tile_extent(const Kernel *k, uint64_t axes)
-{
-    int64_t ext = 1;
-    for (uint32_t a = 0; a < k->axes.n; a++)
-        if (axes >> a & 1
-            && !jot_mul_ok(ext, k->axes.v[a].most ? k->axes.v[a].most : k->axes.v[a].ext, &ext))
-            return INT64_MAX;
-    return ext;
-}
-
 /* Axes of the side, those that move accesses farthest first. */
 static bool
 side_axes(const Kernel *k, uint64_t axes, const int64_t *moved, TileSide *side)
 {
     axes = jot_kernel_wide(k, axes);
     side->n = jot_axes_by(axes, moved, side->axis);
-    side->ext = tile_extent(k, axes);
+    side->ext = jot_kernel_extent(k, axes);
     return side->n > 0 && side->ext > 1 && side->ext < INT64_MAX;
 }
 
@@ -109,7 +97,7 @@ tile_wide(const Kernel *k, uint32_t value, int axis, int64_t row)
             (v->op == VAL_LOAD && !tile_load_wide(k, v, axis, row)))
             return false;
     }
-    return !w.deep && k->axes.v[axis].ext % row == 0 && !k->axes.v[axis].open;
+    return !w.deep && k->axes.v[axis].ext % row == 0;
 }
 
 /* n is the side whose neighbours are stored side by side. */
@@ -144,17 +132,6 @@ JOT_FN int64_t
 jot_contract_grid_blocks(const TileSide *side)
 {
     return (side->ext + side->block - 1) / side->block;
-}
-
-/* The blocks are chosen: of open axes there are as many as these have. */
-static void
-side_settle(const Kernel *k, TileSide *side, uint64_t axes)
-{
-    int64_t ext = jot_kernel_extent(k, axes);
-    if (ext == side->ext)
-        return;
-    side->ext = ext;
-    side->part[PART_BLOCK].ext = jot_contract_grid_blocks(side);
 }
 
 /* Sizes of a side's parts, the innermost in memory last;
@@ -440,22 +417,13 @@ chunk_sizes(GridTiles *t, int64_t batch, const Target *target)
     int64_t want = target->busy / (groups > 0 ? groups : 1);
     int64_t most = blocks * t->sum.block / TILE_CHUNK;
     t->chunks = want < most ? want : most;
-    if (t->chunks < 2 || jot_contract_grid_open(t, &t->sum)) {
+    if (t->chunks < 2) {
         t->chunks = 1;
         return;
     }
     blocks = (blocks + t->chunks - 1) / t->chunks; /* of one chunk */
     t->chunks = (jot_contract_grid_blocks(&t->sum) + blocks - 1) / blocks;
     t->sum.part[PART_BLOCK].ext = blocks;
-}
-
-JOT_FN bool
-jot_contract_grid_open(const GridTiles *t, const TileSide *side)
-{
-    for (int i = 0; i < side->n; i++)
-        if (t->k->axes.v[side->axis[i]].open)
-            return true;
-    return false;
 }
 
 /* Rows and columns of the operands that a wave of groups reads, whose blocks go down `band` blocks
@@ -479,8 +447,7 @@ tile_bands(GridTiles *t, const Target *target)
 {
     int64_t mb = jot_contract_grid_blocks(&t->m), groups = tile_groups(t), best = 1, least;
     int64_t wave = target->busy * (groups > 1 ? groups : 1);
-    if (t->chunks > 1 || mb * jot_contract_grid_blocks(&t->n) <= wave
-        || jot_contract_grid_open(t, &t->m))
+    if (t->chunks > 1 || mb * jot_contract_grid_blocks(&t->n) <= wave)
         return;
     least = wave_reads(t, wave, 1) / 4 * 3;
     for (int64_t band = 2; band <= mb && band <= wave; band++)
@@ -500,7 +467,7 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
 {
     GridTiles *t = jot_mem_new(k->mem, 1, sizeof *t);
     const Value *sum = &k->values.v[c->reduce];
-    int64_t batch = tile_extent(k, c->batch);
+    int64_t batch = jot_kernel_extent(k, c->batch);
     bool ok = t != NULL;
     jot_sched_open(s, k, 1);
     if (!ok)
@@ -525,9 +492,6 @@ jot_contract_grid(Sched *s, Kernel *k, const Contract *c, const Target *target, 
         chunk_sizes(t, batch, target);
         tile_bands(t, target);
         tile_buffers(t, target);
-        side_settle(k, &t->m, t->c.m);
-        side_settle(k, &t->n, t->c.n);
-        side_settle(k, &t->sum, t->c.k);
         ok = jot_contract_grid_respace(t) && jot_contract_grid_operands(t)
              && jot_contract_grid_total(t) && jot_contract_grid_stages(t);
     }

@@ -47,7 +47,6 @@ typedef struct {
 } GridTiles;
 
 JOT_FN int64_t jot_contract_grid_blocks(const TileSide *side); /* how many cover it */
-JOT_FN bool jot_contract_grid_open(const GridTiles *t, const TileSide *side); /* an axis is */
 /* contract_grid_make.c, in this order; false: it cannot be, or out of memory. */
 JOT_FN bool jot_contract_grid_respace(GridTiles *t);
 JOT_FN bool jot_contract_grid_operands(GridTiles *t);

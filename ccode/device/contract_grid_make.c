@@ -6,9 +6,6 @@
  *     sum over k         ->  sum over chunks of sums over one, where there are chunks
  *     stages             ->  tiles of b and a, sums in registers, stores; chunks a launch later
  *
- * Blocks of an axis that is to serve other extents ask whether they are inside in any case: there
- * may be more (KAxis.block).
- *
  *   requires  Tiles with sizes (contract_grid.c)
  *   keeps     what is computed          breaks  axes and numbers of values
  *
@@ -31,6 +28,22 @@ tile_step(GridTiles *t, Ix at, int axis, int64_t step)
     return axis < 0 ? at : jot_ix_add(ix, at, jot_ix_scale(ix, jot_ix_axis(ix, axis), step));
 }
 
+/* Blocks of m or n end where the outermost of its axes does. */
+static void
+side_ends(const GridTiles *t, const TileSide *side, Respace *r)
+{
+    IxPool *ix = t->k->ix;
+    KAxis *outer = &t->k->axes.v[side->axis[0]];
+    Ix end = jot_axis_end(t->k, side->axis[0]);
+    int block = side->part[PART_BLOCK].axis;
+    if (!end || side == &t->sum || block < 0 || side->part[PART_BAND].ext > 1)
+        return;
+    end = jot_ix_add(ix, jot_ix_scale(ix, end, side->ext / outer->ext),
+                     jot_ix_const(ix, side->block - 1));
+    t->k->axes.v[block].end = jot_ix_div(ix, end, jot_ix_const(ix, side->block), &r->space);
+    t->k->axes.v[block].ended = t->k->axes.v[block].ext;
+}
+
 /* The side's axes, and where each of its own stands. Loads and stores ask whether they are inside,
  * by the axes that they had. */
 static void
@@ -38,15 +51,13 @@ split_side(GridTiles *t, TileSide *side, uint64_t axes, const char *const *names
 {
     Kernel *k = t->k;
     IxPool *ix = k->ix;
-    bool open = jot_contract_grid_open(t, side);
     Ix rest;
     for (int i = 0; i < PARTS; i++)
-        side->part[i].axis = i == PART_BLOCK && (open || side == &t->m) /* a grid has an axis */
+        side->part[i].axis = i == PART_BLOCK && side == &t->m /* a grid has an axis */
                                  ? jot_kernel_axis(k, names[i], side->part[i].ext)
                                  : tile_axis(t, names[i], side->part[i].ext);
-    if (open)
-        jot_axis_blocks(k, side->part[PART_BLOCK].axis, side->block, side->ext);
     jot_respace_axes(r, k);
+    side_ends(t, side, r);
     side->local = jot_ix_const(ix, 0);
     for (int i = PART_WARP; i < PARTS; i++)
         side->local = tile_step(t, side->local, side->part[i].axis, side->part[i].stride);
@@ -364,6 +375,22 @@ add_block(GridTiles *t)
     return jot_stage_stores(t->s, &out);
 }
 
+/* Blocks that end come first: so many groups are launched. */
+static void
+grid_ends_first(GridTiles *t)
+{
+    SLoop first;
+    int i, n = t->grid.n;
+
+    for (i = 0; i < n && !jot_axis_end(t->k, t->grid.loop[i].axis); i++)
+        ;
+    if (i == n)
+        return;
+    first = t->grid.loop[i];
+    memmove(t->grid.loop + 1, t->grid.loop, (size_t)i * sizeof first);
+    t->grid.loop[0] = first;
+}
+
 JOT_FN bool
 jot_contract_grid_stages(GridTiles *t)
 {
@@ -373,6 +400,7 @@ jot_contract_grid_stages(GridTiles *t)
     jot_loops_add(&t->grid, t->n.part[PART_BLOCK].axis, 1, LOOP_GRID);
     if (t->bands)
         jot_loops_add(&t->grid, t->m.part[PART_BLOCK].axis, 1, LOOP_GRID);
+    grid_ends_first(t);
     t->s->group = t->group;
     return add_tile(t, t->c.b, "tb", &t->n) && add_tile(t, t->c.a, "ta", &t->m) && add_block(t);
 }

@@ -149,26 +149,6 @@ run_name(Walk *w, const Run *run)
     return jot_arena_copy((Arena *)&w->k->arena, name, text.n);
 }
 
-/* The loop is over blocks of an open axis: there may be more than there are. */
-static bool
-axis_counts(const Walk *w, uint32_t n)
-{
-    int axis = w->t->nodes.v[n].loop.axis;
-
-    return axis < KERNEL_AXES && w->k->axes.v[axis].block > 0;
-}
-
-/* A variable of its own, of which nothing is known but that it is below `steps`. */
-static Ix
-bind_opaque(Walk *w, Ix at, int64_t steps)
-{
-    int var = jot_walk_var(w, steps);
-
-    if (var >= 0)
-        w->index.var[var] = jot_walk_ix(&w->index, at);
-    return jot_ix_axis(w->k->ix, var < 0 ? 0 : var);
-}
-
 /* Each axis takes its part of the one variable. */
 static void
 bind_run(Walk *w, const Run *run, int var)
@@ -182,8 +162,6 @@ bind_run(Walk *w, const Run *run, int var)
         if (i > 0)
             at = jot_ix_mod(ix, at, jot_ix_const(ix, w->at.left[l->axis] / l->step),
                             &w->index.space);
-        if (i > 0 && axis_counts(w, run->node[i]))
-            at = bind_opaque(w, at, w->at.left[l->axis] / l->step + 1);
         w->at.pos[l->axis] =
             jot_ix_add(ix, w->at.pos[l->axis], jot_ix_scale(ix, at, l->step));
         w->at.left[l->axis] = w->at.block[l->axis] = l->step;
@@ -261,34 +239,25 @@ first_alone(const Walk *w)
 }
 
 static void
-launch_steps(Walk *w, const Run *run)
-{
-    EmitLaunch *launch = &w->code->launch[w->code->launches - 1];
-    uint32_t n = 0;
-
-    launch->steps = run->steps;
-    for (uint32_t a = 0; a < w->k->axes.n && n < EMIT_BLOCKED; a++)
-        if (w->k->axes.v[a].block) {
-            launch->block[n] = w->k->axes.v[a].block;
-            launch->whole[n++] = w->k->axes.v[a].whole;
-        }
-}
-
-static void
 walk_shared(Walk *w, uint32_t n)
 {
     bool grid = w->t->nodes.v[n].loop.kind == LOOP_GRID, in_team = w->in_team;
     bool wait = w->ahead.wait; /* what is made in a block is not known behind it */
     Binding old = w->at;
+    EmitLaunch *launch = &w->code->launch[w->code->launches - 1];
+    const SLoop *first = &w->t->nodes.v[n].loop;
     uint32_t block;
     Run run;
-    int vars = w->vars, var;
+    int vars = w->vars, var, blocks = 0;
     if (!find_run(w, n, &run)) {
         jot_code_refuse(w->code, "a grid has too many steps");
         return;
     }
-    if (grid)
-        launch_steps(w, &run);
+    if (grid) {
+        launch->steps = run.steps;
+        if (w->at.left[first->axis] == jot_axis_ext(w->s, first->axis))
+            jot_walk_end(w, n, run.below[0], &launch->end);
+    }
     if (!run.steps)
         return;
     if (!grid && run.steps == w->s->group) {
@@ -297,7 +266,7 @@ walk_shared(Walk *w, uint32_t n)
     }
     if (!grid && first_alone(w)) /* PoCL 3.1 loses a store of one before a loop of all of them */
         jot_walk_barrier(w);
-    var = jot_walk_var(w, run.steps + (axis_counts(w, run.node[0]) ? run.below[0] : 0));
+    var = jot_walk_var(w, run.steps);
     block = jot_walk_for(w, run.steps, true, run_name(w, &run), var);
     if (!block)
         return;
@@ -305,11 +274,15 @@ walk_shared(Walk *w, uint32_t n)
     w->in_team = in_team || !grid;
     w->ahead.wait = wait && grid;
     bind_run(w, &run, var);
+    /* not around barriers: PoCL 3.1 loses its way */
+    for (int i = launch->end.size != 0; grid && !w->team && i < run.n; i++)
+        blocks += jot_walk_fills(w, run.node[i], true);
     jot_walk_kids(w, run.node[run.n - 1]);
     w->at = old;
     w->in_team = in_team;
     w->ahead.wait = wait;
-    jot_code_pop(&w->b);
+    for (; blocks >= 0; blocks--)
+        jot_code_pop(&w->b);
     w->vars = vars;
     if (run.n == 1)
         walk_shared_rest(w, n);
@@ -380,13 +353,13 @@ ahead_kids(Walk *w, uint32_t n, Ix at, bool fill)
 /* So many steps after the present one; behind the last one it is that one: it is read, and nobody
  * uses it. */
 static int
-next_step(Walk *w, int var, int64_t ahead, int64_t steps, int64_t range)
+next_step(Walk *w, int var, int64_t ahead, int64_t steps)
 {
     IxPool *ix = w->k->ix;
     uint32_t code = jot_walk_ix(&w->index, jot_ix_add(ix, jot_ix_axis(ix, var),
                                                       jot_ix_const(ix, ahead)));
     Inst in = jot_code_pure(C_CLAMP, JOT_I64, 0);
-    int next = jot_walk_var(w, range);
+    int next = jot_walk_var(w, steps);
     in.c.i = steps;
     if (next >= 0)
         w->index.var[next] = jot_code_add(&w->b, in, &code, 1, NULL);
@@ -453,14 +426,14 @@ walk_ahead(Walk *w, uint32_t n)
     }
     for (int64_t i = 0; i < ahead; i++)
         ahead_fill(w, n, jot_ix_const(ix, i));
-    var = jot_walk_var(w, steps + axis_counts(w, n));
+    var = jot_walk_var(w, steps);
     block = jot_walk_for(w, steps, false, jot_axis_name(w->s, l->axis), var);
     if (!block)
         return;
     w->ahead.left = ahead - 1;
     jot_walk_barrier(w);
     w->ahead.left = 0;
-    next = next_step(w, var, ahead, steps, steps + axis_counts(w, n));
+    next = next_step(w, var, ahead, steps);
     if (next < 0)
         return;
     w->issues = warps;

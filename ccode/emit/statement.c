@@ -394,9 +394,6 @@ open_block(Printer *p, uint32_t n)
                         arg[1]);
         else if (in->wide)
             jot_print_f(p, "for (jot_i64 %n = lo; %n < hi", name, name);
-        else if (in->aux)
-            jot_print_f(p, "for (jot_i64 %n = 0; %n*%i < %i", name, name, (int64_t)in->aux,
-                        (int64_t)in->coef);
         else
             jot_print_f(p, "for (%s %n = 0; %n < %i", jot_print_index_type(p), name, name, in->c.i);
         if (in->wide && in->exact)

@@ -187,22 +187,12 @@ jot_axis_end(const Kernel *k, int axis)
     return k->axes.v[axis].ext == k->axes.v[axis].ended ? k->axes.v[axis].end : 0;
 }
 
-JOT_FN void
-jot_axis_blocks(Kernel *k, int axis, int64_t block, int64_t whole)
-{
-    if (axis < 0)
-        return;
-    k->axes.v[axis].open = true;
-    k->axes.v[axis].block = block;
-    k->axes.v[axis].whole = whole;
-}
-
 JOT_FN Space
 jot_kernel_space(const Kernel *k, int64_t *ext)
 {
     Space space = {0};
     for (uint32_t a = 0; a < KERNEL_AXES; a++)
-        ext[a] = a < k->axes.n ? k->axes.v[a].ext + (k->axes.v[a].block > 0) : 1;
+        ext[a] = a < k->axes.n ? k->axes.v[a].ext : 1;
     space.n = (int)k->axes.n;
     space.ext = ext;
     return space;

@@ -105,15 +105,10 @@ typedef struct {
  * it. CLEAR: an index of a buffer being cleared (ccode/rewrite/scatter.c); only that store's loops
  * run over it. */
 typedef enum { AXIS_PLAIN, AXIS_REST, AXIS_LINE, AXIS_CLEAR } AxisKind;
-/* open: the text is to serve other extents, too, as far as it can. An open axis may also count the
- * blocks of one, `block` points each, of `whole`; block 0: it does not. most: what decides as long
- * as it is open; 0: ext. */
 typedef struct {
     const char *name;
     int64_t ext;
     uint8_t kind;
-    bool open;
-    int64_t block, whole, most;
     Ix end;           /* what is stored along it is looked at before there alone; 0: everywhere */
     int64_t ended;    /* ... while it is so long: one that was cut since does not end there */
 } KAxis;
@@ -285,12 +280,9 @@ JOT_FN uint32_t jot_v_arg(const Kernel *k, uint32_t value, int i); /* its argume
 JOT_FN uint64_t jot_value_axes(const Value *v); /* axes that it depends on or reduces over */
 JOT_FN double jot_kernel_points(const Kernel *k, uint64_t axes);   /* product of their extents */
 JOT_FN int64_t jot_kernel_extent(const Kernel *k, uint64_t axes);  /* ... at most INT64_MAX */
-/* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
-/* The axis counts blocks of an open one. */
 /* Where the axis ends (KAxis.end); 0: nowhere before its extent. */
 JOT_FN Ix jot_axis_end(const Kernel *k, int axis);
-JOT_FN void jot_axis_blocks(Kernel *k, int axis, int64_t block, int64_t whole);
-/* Of all axes; blocks of open ones may be more. */
+/* All axes, with their extents in ext[KERNEL_AXES], which the caller keeps as long. */
 JOT_FN Space jot_kernel_space(const Kernel *k, int64_t *ext);
 /* k->ixs.v[at..]; NULL where no access of the kernel has an index. */
 JOT_FN const Ix *jot_kernel_index(const Kernel *k, uint32_t at);

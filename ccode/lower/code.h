@@ -24,8 +24,7 @@ typedef enum {
     C_FUNC,     /* the function: outermost block */
     C_FOR,      /* c.i steps, or from arg 0 to before arg 1, where the conditions arg[2..) hold (a
                    note, no operands); as an operand: its variable. `wide`: steps lo..hi of the
-                   caller, and a C_TAIL follows if `exact`. Else with aux, of an open axis: blocks
-                   of so many of coef elements, c.i blocks */
+                   caller, and a C_TAIL follows if `exact` */
     C_IF,       /* block under conditions arg[0..) */
     C_TAIL,     /* block run by the caller whose [lo, hi) holds step c.i */
     C_FIRST,    /* a condition: the first item of a work-group */

@@ -12,6 +12,8 @@
  * takes its identity, or in a sum a product with a 0 that a condition on places has put there: such
  * a term is 0, whatever the other factor (docs/spec.md). So nothing that depends on the axis
  * matters there, be it kept or packed.
+ * On a device what is stored alone ends, by work-groups.
+ * Where blocks keep sums, or sums are in parts, loops of single steps end, and no others.
  * A loop ends with the step that the end is in; what is computed of less than another stage reads
  * is refused. The condition goes into the loops' bounds as others do (ccode/lower/bounds.c).
  *
@@ -188,6 +190,34 @@ filled_loops(const Walk *w, int axis, Ix end)
     return true;
 }
 
+/* May loops of single steps end, and no others? Blocks go on, whose first and last steps count, as
+ * do sums in parts: then every sum along the axis has such a loop. */
+static bool
+filled_each(const Walk *w, int axis, Ix end)
+{
+    const Sched *s = w->s;
+
+    for (uint32_t i = 0; i < s->defs.n; i++)
+        for (int j = 0; j < s->defs.v[i].n; j++)
+            if (s->defs.v[i].of[j] == axis)
+                return false;
+    for (uint32_t i = 0; i < w->t->refs.n; i++) {
+        const SLoop *l = &w->t->nodes.v[w->t->refs.v[i]].loop;
+        if (l->axis == axis && l->step == 1)
+            return false;
+    }
+    for (uint32_t i = 0; i < s->stages.n; i++) {
+        const Stage *st = &s->stages.v[i];
+        bool one = st->store || st->combine || !(w->k->values.v[st->what].axes >> axis & 1);
+        for (int j = 0; j < st->n && !one; j++)
+            one = st->loop[j].axis == axis && st->loop[j].step == 1
+               && (st->loop[j].kind == LOOP_SERIAL || st->loop[j].kind == LOOP_PARALLEL);
+        if (!one)
+            return false;
+    }
+    return !jot_ix_axes(w->k->ix, end);
+}
+
 /* Does the stage find elements of the call's memory by axes of the mask? */
 static bool
 filled_far(const Walk *w, const Stage *st, uint64_t mask)
@@ -267,17 +297,19 @@ jot_walk_filled(Walk *w)
     const Kernel *k = w->k;
     bool *used;
 
-    if (w->s->group || !k->slots.n || !(used = jot_kernel_used_new(k)))
+    if (!k->slots.n || !(used = jot_kernel_used_new(k)))
         return;
     for (int a = 0; a < (int)k->axes.n; a++) {
-        Ix end = filled_bound(w, a) ? 0 : filled_axis(k, used, a);
-        if (!end)
+        Ix end = filled_axis(k, used, a);
+        bool bound = filled_bound(w, a);
+        if (!end || (w->s->group && (bound || !jot_axis_end(k, a))))
             continue;
-        w->ends[a] = filled_apart(k, used, a);
-        if (w->ends[a] || filled_loops(w, a, end))
+        w->ends[a] = !bound && filled_apart(k, used, a);
+        w->each[a] = !w->ends[a] && !w->s->group && (bound || !filled_loops(w, a, end));
+        if (w->each[a] ? filled_each(w, a, end) : w->ends[a] || !w->s->group)
             w->filled[a] = end;
     }
-    for (uint32_t i = 0; i < w->s->defs.n; i++) {
+    for (uint32_t i = 0; !w->s->group && i < w->s->defs.n; i++) {
         const SDef *d = &w->s->defs.v[i];
         w->filled[d->axis] = filled_dense(w, used, d);
         w->ends[d->axis] = w->dense[d->axis] = w->filled[d->axis] != 0;
@@ -307,25 +339,51 @@ jot_walk_fills(Walk *w, uint32_t n, bool outer)
     const TreeNode *node = &w->t->nodes.v[n];
     int kind = node->loop.kind;
 
-    if (!w->filled[node->loop.axis] || node->quiet || !(outer || w->ends[node->loop.axis]))
+    if (!w->filled[node->loop.axis] || node->quiet)
         return false;
-    return (kind == LOOP_SERIAL || kind == LOOP_PARALLEL
+    if (w->each[node->loop.axis])
+        return node->loop.step == 1 && (kind == LOOP_SERIAL || kind == LOOP_PARALLEL)
+            && filled_block(w, node->loop.axis);
+    if (!outer && !w->ends[node->loop.axis])
+        return false;
+    return (kind == LOOP_SERIAL || kind == LOOP_PARALLEL || kind == LOOP_GRID
             || (w->ends[node->loop.axis] && (kind == LOOP_CLAMP || kind == LOOP_PAD)))
         && filled_block(w, node->loop.axis);
 }
 
+/* per * @sizes(c), or (per * @sizes(c) + step - 1) / step; 0: neither. */
+static Ix
+filled_size(const IxPool *ix, Ix end, int64_t *per, int64_t *step)
+{
+    const IxTerm *t;
+    IxTerm tmp;
+    uint32_t n;
+    int64_t c;
+
+    *step = 1;
+    if (ix->recs.v[end].op == IX_DIV) {
+        if (!jot_ix_is_const(ix, ix->recs.v[end].b, step))
+            return 0;
+        end = ix->recs.v[end].a;
+    }
+    t = jot_ix_linear(ix, end, &c, &n, &tmp);
+    if (n != 1 || c != *step - 1 || ix->recs.v[t->atom].op != IX_LOAD)
+        return 0;
+    *per = t->k;
+    return t->atom;
+}
+
 JOT_FN void
-jot_walk_end(Walk *w, uint32_t n, int64_t times)
+jot_walk_end(const Walk *w, uint32_t n, int64_t times, EmitEnd *to)
 {
     const SLoop *l = &w->t->nodes.v[n].loop;
     const IxPool *ix = w->k->ix;
-    Ix end = w->filled[l->axis];
-    int64_t size;
+    Ix end = w->filled[l->axis], load;
+    int64_t size, per, step;
 
-    if (!end || end != jot_axis_end(w->k, l->axis) || ix->recs.v[end].op != IX_LOAD
-        || !jot_ix_is_const(ix, ix->args.v[ix->recs.v[end].at], &size))
+    if (!end || w->each[l->axis] || end != jot_axis_end(w->k, l->axis)
+        || !(load = filled_size(ix, end, &per, &step))
+        || !jot_ix_is_const(ix, ix->args.v[ix->recs.v[load].at], &size))
         return;
-    w->code->end[w->phase].size = (uint8_t)(size + 1);
-    w->code->end[w->phase].step = l->step;
-    w->code->end[w->phase].times = times;
+    *to = (EmitEnd){(uint8_t)(size + 1), per, l->step * step, times};
 }

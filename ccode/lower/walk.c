@@ -78,15 +78,11 @@ jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool wide)
     if (l->kind == LOOP_LANES)
         w->lane = pos;
     old = w->clamp[axis];
-    if (l->kind == LOOP_CLAMP && (w->at.left[axis] % l->step || jot_axis_open(w->s, axis))) {
+    if (l->kind == LOOP_CLAMP && w->at.left[axis] % l->step) {
         w->clamp[axis].on = true;
         w->clamp[axis].ext = w->at.left[axis];
         w->clamp[axis].base = w->at.pos[axis];
         w->clamp[axis].pos = pos;
-        if (jot_axis_open(w->s, axis) && w->at.left[axis] <= UINT32_MAX) {
-            w->code->inst.v[block].aux = (uint32_t)l->step;
-            w->code->inst.v[block].coef = (uint32_t)w->at.left[axis];
-        }
     }
     jot_walk_bind(w, n, pos, l->step, 0);
     w->clamp[axis] = old;
@@ -168,7 +164,8 @@ walk_collapsed(Walk *w, const uint32_t *loops, int count, int64_t steps)
     w->code->steps[w->phase] = steps;
     first = &w->t->nodes.v[loops[0]].loop;
     if (old.left[first->axis] == jot_axis_ext(w->s, first->axis))
-        jot_walk_end(w, loops[0], steps / (old.left[first->axis] / first->step));
+        jot_walk_end(w, loops[0], steps / (old.left[first->axis] / first->step),
+                     &w->code->end[w->phase]);
     w->may_split = false;
     for (int i = count - 1; i >= 0; i--) {
         const SLoop *l = &w->t->nodes.v[loops[i]].loop;
@@ -213,8 +210,7 @@ walk_serial(Walk *w, uint32_t n)
     }
     if ((l->kind == LOOP_SERIAL || wide) && jot_walk_cut(w, n, wide))
         return;
-    if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && left > 0
-        && (rest || jot_axis_open(w->s, l->axis))) {
+    if ((l->kind == LOOP_CLAMP || l->kind == LOOP_PAD) && left > 0 && rest) {
         jot_walk_counted(w, n, full + (rest > 0), false, wide);
         return;
     }
@@ -222,7 +218,7 @@ walk_serial(Walk *w, uint32_t n)
     if (wide) {
         w->code->steps[w->phase] = full + (rest > 0);
         if (left == jot_axis_ext(w->s, l->axis))
-            jot_walk_end(w, n, 1);
+            jot_walk_end(w, n, 1, &w->code->end[w->phase]);
     }
     if (full == 1 && !wide) {
         w->edge[n].state = EDGE_KNOWN;
@@ -233,22 +229,6 @@ walk_serial(Walk *w, uint32_t n)
         jot_walk_counted(w, n, full, rest > 0, wide);
     if (rest > 0)
         walk_rest(w, n, full, rest, wide);
-}
-
-/* place < ext. Of an open axis it is said as it is, not of the block's number: which copies have
- * the same last block depends on the extent. */
-static uint32_t
-clamped_inside(Walk *w, int axis, Ix place, int64_t ext)
-{
-    IxPool *ix = w->k->ix;
-    Ix last = jot_ix_const(ix, ext - 1);
-    Inst in = jot_code_pure(C_GE0, JOT_I64, 0);
-    uint32_t code;
-    if (!jot_axis_open(w->s, axis))
-        return jot_walk_ix(&w->index,
-                           jot_ix_lt(ix, place, jot_ix_const(ix, ext), &w->index.space));
-    code = jot_walk_ix(&w->index, jot_ix_sub(ix, last, place));
-    return jot_code_add(&w->b, in, &code, 1, NULL);
 }
 
 /* A copy beyond the end of a clamped block: it reads the last element and does not store. */
@@ -267,7 +247,8 @@ clamped_copy(Walk *w, uint32_t n, int64_t offset)
         return;
     in.c.i = c->ext;
     w->index.var[var] = jot_code_add(&w->b, in, &code, 1, NULL);
-    w->guards[w->nguards++] = clamped_inside(w, l->axis, place, c->ext);
+    w->guards[w->nguards++] = jot_walk_ix(
+        &w->index, jot_ix_lt(ix, place, jot_ix_const(ix, c->ext), &w->index.space));
     w->at.pos[l->axis] = c->base;
     jot_walk_bind(w, n, jot_ix_axis(ix, var), l->step, offset);
     w->at.pos[l->axis] = old;
@@ -282,7 +263,7 @@ walk_unrolled(Walk *w, uint32_t n)
     const Clamp *c = &w->clamp[l->axis];
     Copies old = w->copies;
     int64_t left = w->at.left[l->axis];
-    int64_t sure = jot_axis_open(w->s, l->axis) ? 1 : c->on ? c->ext % left : left;
+    int64_t sure = c->on ? c->ext % left : left;
     w->copies.axis = l->axis;
     w->copies.from = w->at.pos[l->axis];
     w->copies.copies = l->step == 1 && !c->on ? left : 0;

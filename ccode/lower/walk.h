@@ -69,6 +69,7 @@ typedef struct {
     bool team, in_team;        /* a work-group shares the nest; inside of what it shares */
     Ix filled[SCHED_AXES];      /* where loops over an axis end (ccode/lower/filled.c); 0: whole */
     bool ends[SCHED_AXES];      /* ... inner ones, too, not the outermost alone */
+    bool each[SCHED_AXES];      /* ... those of single steps alone */
     bool dense[SCHED_AXES];     /* a derived one: over what its axes have before they end */
     bool may_split;             /* the parallel loop may be split among callers */
     int segments;               /* as often as cut loops around repeat what is inside, 0: once */
@@ -118,8 +119,9 @@ JOT_FN void jot_walk_counted(Walk *w, uint32_t n, int64_t steps, bool rest, bool
  * loop that has just been bound, outer: the first over its axis. False: it opened none. */
 JOT_FN void jot_walk_filled(Walk *w);
 JOT_FN bool jot_walk_fills(Walk *w, uint32_t n, bool outer);
-/* The steps that callers share end with loop n, the first over its axis: `times` for each of it. */
-JOT_FN void jot_walk_end(Walk *w, uint32_t n, int64_t times);
+/* The steps that callers, or work-groups, share end with loop n, the first over its axis: `times`
+ * for each of it. */
+JOT_FN void jot_walk_end(const Walk *w, uint32_t n, int64_t times, EmitEnd *to);
 /* ccode/lower/cut.c; false: it is not worth it */
 JOT_FN bool jot_walk_cut(Walk *w, uint32_t n, bool wide);
 JOT_FN void jot_walk_leaf(Walk *w, uint32_t n);

@@ -232,6 +232,10 @@ merge_pair(Merge *m)
         if (m->inner[s->buf] >= 0)
             merge_index(m, s->buf, s->at, s->nidx-- + s->ncond);
     }
+    if (!jot_axis_end(k, m->b) && jot_axis_end(k, m->a)) { /* rows that end are so many points */
+        k->axes.v[m->a].end = jot_ix_scale(k->ix, k->axes.v[m->a].end, k->axes.v[m->b].ext);
+        k->axes.v[m->a].ended = ext;
+    }
     k->axes.v[m->a].ext = ext;
     k->axes.v[m->b].ext = 1;
     jot_kernel_refresh(k);

@@ -78,10 +78,6 @@ JOT_FN void jot_loop_print(const Sched *s, const SLoop *l, Text *t); /* with a s
 JOT_FN char jot_loop_letter(int kind); /* its letter in text; 0: none */
 JOT_FN bool jot_axis_is(const Sched *s, int axis); /* of the kernel or derived */
 JOT_FN int64_t jot_axis_ext(const Sched *s, int axis);
-JOT_FN bool jot_axis_open(const Sched *s, int axis);
-/* Blocks of unrolled copies along open axes are clamped, whether or not there is a rest now: their
- * text is that of other extents, too. */
-JOT_FN void jot_sched_open_blocks(Sched *s);
 JOT_FN const char *jot_axis_name(const Sched *s, int axis);
 
 #endif

@@ -59,7 +59,6 @@ typedef struct {
     Vec(Ix) work;       /* scratch of substitution */
     uint32_t *table;    /* hash table of record numbers, open addressing, 0 = empty */
     uint32_t table_cap;
-    bool undivided;    /* conditions keep common divisors: whether a bound has them is by extent */
 } IxPool;
 
 /* An iteration space: what the ranges of axes are. Axis k runs over lo[k] <= i < lo[k] + ext[k];

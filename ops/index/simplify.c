@@ -251,7 +251,7 @@ jot_ix_ge0(IxPool *pool, Ix a, const Space *space)
     }
     jot_form_open(&f);
     jot_form_add(pool, &f, a, 1);
-    g = pool->undivided ? 1 : form_gcd(&f);
+    g = form_gcd(&f);
     if (g > 1) { /* g*x + c >= 0  <=>  x + floor(c/g) >= 0 */
         jot_form_split(&f, g, &quot, &rest);
         a = jot_form_ix(pool, &quot);

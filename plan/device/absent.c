@@ -6,10 +6,9 @@
 
 #ifdef JOT_NO_DEVICES
 JOT_FN bool
-jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, const jot_Scalar *scalar,
-                       Buffer **out)
+jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
 {
-    (void)plan, (void)s, (void)scalar, (void)out;
+    (void)plan, (void)s, (void)out;
     return jot_fail(ctx, JOT_EDEVICE, "run: this build has no devices");
 }
 

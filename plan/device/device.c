@@ -15,18 +15,31 @@
 
 enum { DEVICE_GROUPS = 4096 }; /* of one launch: more steps are walked in strides */
 
+/* Zeros, for what is read before it is written. */
 static bool
-device_block(jot_Ctx *ctx, size_t nbytes)
+device_set(jot_Ctx *ctx, void *mem, size_t nbytes)
+{
+    void *zeros = jot_mem_new(&ctx->mem, nbytes, 1);
+    bool ok = zeros && ctx->backend->device->upload(ctx->backend, ctx, mem, zeros, nbytes);
+
+    jot_mem_free(&ctx->mem, zeros, nbytes);
+    return ok;
+}
+
+static bool
+device_block(jot_Ctx *ctx, const Plan *plan)
 {
     struct PlanCache *c = ctx->plans;
+    size_t nbytes = plan->block_nbytes + 64;
 
-    if (nbytes <= c->device_block_nbytes)
-        return true;
-    jot_plan_close_device(ctx);
-    c->device_block = jot_data_try(ctx, nbytes);
-    if (c->device_block)
-        c->device_block_nbytes = nbytes;
-    return c->device_block != NULL;
+    if (nbytes > c->device_block_nbytes) {
+        jot_plan_close_device(ctx);
+        c->device_block = jot_data_try(ctx, nbytes);
+        c->device_block_nbytes = c->device_block ? nbytes : 0;
+    }
+    if (c->device_block && plan->ended && !c->device_block_set)
+        c->device_block_set = device_set(ctx, c->device_block, c->device_block_nbytes);
+    return c->device_block && (!plan->ended || c->device_block_set);
 }
 
 JOT_FN void
@@ -38,6 +51,7 @@ jot_plan_close_device(jot_Ctx *ctx)
         ctx->release(ctx, c->device_block, c->device_block_nbytes);
     c->device_block = NULL;
     c->device_block_nbytes = 0;
+    c->device_block_set = false;
 }
 
 /* Their memory comes later. */
@@ -89,6 +103,17 @@ device_copies(DeviceRun *r, bool ok)
     }
 }
 
+/* A result that other kernels read, too, where some of it is not computed. */
+static bool
+device_asked(DeviceRun *r, uint32_t var, Buffer *out)
+{
+    uint32_t i, n = 0;
+
+    for (i = 0; r->plan->ended && i < r->plan->args.n; i++)
+        n += r->plan->args.v[i] == var;
+    return n < 2 || device_set(r->ctx, out->device, out->nbytes);
+}
+
 static bool
 device_places(DeviceRun *r, Buffer **out)
 {
@@ -105,7 +130,7 @@ device_places(DeviceRun *r, Buffer **out)
                   : v->kind == VAR_COPY ? device_copy(r, i)
                   : jot_data_there(r->ctx, jot_node(r->ctx, r->s->list.v[v->pos])->data);
         r->at[i] = v->kind == VAR_TEMP ? v->offset : 0;
-        if (!r->mem[i])
+        if (!r->mem[i] || (v->kind == VAR_ASKED && !device_asked(r, i, out[v->root])))
             return false;
     }
     r->block = r->ctx->plans->device_block;
@@ -155,13 +180,6 @@ jot_device_shrinks(jot_Ctx *ctx, const Plan *plan)
     return true;
 }
 
-/* Numbers of a text for many extents: they come behind its scalars. */
-static uint32_t
-device_ints(const Plan *plan, const PlanStep *step)
-{
-    return plan->int_dtypes.n ? step->best.nints : 0;
-}
-
 static bool
 device_step(DeviceRun *r, const PlanStep *step)
 {
@@ -169,7 +187,7 @@ device_step(DeviceRun *r, const PlanStep *step)
     void **mem = r->mem + plan->vars.n;
     Launch launch = {0};
     bool ok = true;
-    uint32_t nints = device_ints(plan, step), i;
+    uint32_t i;
 
     for (i = 0; i < step->narg; i++) {
         mem[i] = r->mem[plan->args.v[step->arg + i]];
@@ -180,13 +198,8 @@ device_step(DeviceRun *r, const PlanStep *step)
     for (i = 0; i < step->nscalar; i++) {
         const PlanScalar *from = &plan->scalars.v[step->scalar + i];
 
-        r->scalar[i] = r->bound ? r->bound[step->scalar + i]
-                                : jot_plan_scalar(r->ctx, r->s, from);
+        r->scalar[i] = jot_plan_scalar(r->ctx, r->s, from);
         r->dtype[i] = from->dtype;
-    }
-    for (i = 0; i < nints; i++) {
-        r->scalar[step->nscalar + i] = plan->ints.v[step->best.ints + i];
-        r->dtype[step->nscalar + i] = plan->int_dtypes.v[step->best.ints + i];
     }
     if (step->code) {
         const CodeSpec *code = jot_node(r->ctx,
@@ -203,7 +216,7 @@ device_step(DeviceRun *r, const PlanStep *step)
     launch.mem = mem;
     launch.offset = r->offset;
     if (!step->code)
-        launch.nscalars = (int)(step->nscalar + nints);
+        launch.nscalars = (int)step->nscalar;
     launch.scalar = r->scalar;
     launch.dtype = r->dtype;
     for (i = 0; ok && i < step->best.launches; i++) {
@@ -291,10 +304,9 @@ device_most(const Plan *plan, uint32_t *args, uint32_t *scalars)
     *args = *scalars = 0;
     for (i = 0; i < plan->steps.n; i++) {
         const PlanStep *step = &plan->steps.v[i];
-        uint32_t n = step->nscalar + device_ints(plan, step);
 
         *args = step->narg > *args ? step->narg : *args;
-        *scalars = n > *scalars ? n : *scalars;
+        *scalars = step->nscalar > *scalars ? step->nscalar : *scalars;
         *scalars = step->code && *scalars < CODE_MOST ? CODE_MOST : *scalars;
     }
 }
@@ -330,17 +342,16 @@ jot_device_open(DeviceRun *r, jot_Ctx *ctx, Plan *plan, const Selection *s, size
 }
 
 JOT_FN bool
-jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, const jot_Scalar *scalar,
-                       Buffer **out)
+jot_plan_replay_device(jot_Ctx *ctx, Plan *plan, const Selection *s, Buffer **out)
 {
-    DeviceRun r = {.bound = scalar};
+    DeviceRun r = {0};
     size_t nbytes;
     void *room = jot_device_open(&r, ctx, plan, s, &nbytes);
     bool ok;
 
     if (!room)
         return jot_fail_memory(ctx, "run");
-    ok = device_outputs(ctx, plan, out) && device_block(ctx, plan->block_nbytes + 64)
+    ok = device_outputs(ctx, plan, out) && device_block(ctx, plan)
       && device_places(&r, out);
     if (ok || ctx->status || ctx->mem.failed)
         ok = ok && device_steps(&r);

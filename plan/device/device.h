@@ -16,7 +16,6 @@ typedef struct {
     Buffer **made;         /* per variable: a copy of a leaf that this run makes, or NULL */
     jot_Scalar *scalar;
     uint8_t *dtype;
-    const jot_Scalar *bound; /* per plan.scalars; NULL: the graph has them */
     void *block;           /* temporaries and scratch: memory, where in it */
     size_t block_at;
     bool apart;            /* each variable has memory of its own, none is in the block */

@@ -200,57 +200,14 @@ jot_export_var(Export *e, const ExportScope *scope, uint32_t var)
     }
 }
 
-/* A number of the function; what follows open extents is an expression. */
-static void
-export_number(Export *e, const void *at, int64_t v)
-{
-    if (!e->follows || !e->follows(e, at, true))
-        jot_text_f(&e->t, "%lld", (long long)v);
-}
-
-static void
-export_following(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
-{
-    uint32_t i;
-
-    for (i = 0; i < n && e->follows; i++)
-        if (e->follows(e, &v[i], false)) {
-            jot_text_f(&e->t, "    %s[%u].%c = ", name, i, e->follows(e, &v[i], false));
-            e->follows(e, &v[i], true);
-            jot_text_f(&e->t, ";\n");
-        }
-}
-
-static bool
-export_follows(Export *e, const jot_Scalar *v, uint32_t n)
-{
-    uint32_t i;
-
-    for (i = 0; e->follows && i < n; i++)
-        if (e->follows(e, &v[i], false))
-            return true;
-    return false;
-}
-
 /* Integers and constants of a launch, in a scope of its own. */
 static void
 export_ints(Export *e, const Plan *plan, const PlanLaunch *launch)
 {
-    const jot_Scalar *v = &plan->ints.v[launch->ints];
     uint32_t i;
 
     if (!launch->nints)
         return;
-    if (export_follows(e, v, launch->nints)) {
-        jot_text_f(&e->t, "    {\n    jot_Scalar n[%u];\n"
-                   "    const jot_i64 *ints = (const jot_i64 *)(const void *)n;\n\n",
-                   launch->nints);
-        for (i = 0; i < launch->nints; i++)
-            if (!e->follows(e, &v[i], false))
-                jot_text_f(&e->t, "    n[%u].i = %lldll;\n", i, (long long)v[i].i);
-        export_following(e, "n", v, launch->nints);
-        return;
-    }
     jot_text_f(&e->t, "    {\n    static const jot_i64 ints[%u] = {", launch->nints);
     for (i = 0; i < launch->nints; i++)
         jot_text_f(&e->t, "%s%lld", i ? ", " : "",
@@ -289,9 +246,8 @@ export_step(Export *e, const ExportScope *scope, const PlanStep *step)
         export_scalar_name(scope, step->code, &e->t);
         if (!step->code)
             jot_text_f(&e->t, " + %u", step->scalar);
-        jot_text_f(&e->t, ", a + %zu, %d, 0, ", scope->at + plan->scratch, phase);
-        export_number(e, &launch->count[phase], launch->count[phase]);
-        jot_text_f(&e->t, ");\n");
+        jot_text_f(&e->t, ", a + %zu, %d, 0, %lld);\n", scope->at + plan->scratch, phase,
+                   (long long)launch->count[phase]);
     }
     jot_text_f(&e->t, launch->nints ? "    }\n" : "");
 }
@@ -301,8 +257,7 @@ export_scalars(Export *e, const char *name, const jot_Scalar *v, uint32_t n)
 {
     uint32_t i;
 
-    jot_text_f(&e->t, "    %sjot_Scalar %s[%u] = {", export_follows(e, v, n) ? "" : "static const ",
-               name, n ? n : 1);
+    jot_text_f(&e->t, "    static const jot_Scalar %s[%u] = {", name, n ? n : 1);
     for (i = 0; i < n; i++)
         jot_text_f(&e->t, "%s{.u = %lluull}", i ? ", " : "", (unsigned long long)v[i].u);
     jot_text_f(&e->t, n ? "};\n" : "{0}};\n");
@@ -325,8 +280,6 @@ jot_export_tables(Export *e, const ExportScope *scope, const jot_Scalar *scalar,
         export_scalars(e, name, i ? code[i - 1]->scalar : scalar,
                        i ? (uint32_t)code[i - 1]->scalars : plan->scalars.n);
     }
-    if (!scope->up)
-        export_following(e, "s", scalar, plan->scalars.n);
     jot_text_f(&e->t, "    (void)s");
     if (scope->id)
         jot_text_f(&e->t, "_%u", scope->id);
@@ -372,11 +325,9 @@ export_declarations(Export *e)
 }
 
 static void
-export_copy(Export *e, const size_t *nbytes)
+export_copy(Export *e, size_t nbytes)
 {
-    jot_text_f(&e->t, ", (jot_u64)(");
-    export_number(e, nbytes, (int64_t)*nbytes);
-    jot_text_f(&e->t, "));\n");
+    jot_text_f(&e->t, ", (jot_u64)(%lld));\n", (long long)nbytes);
 }
 
 static bool
@@ -405,14 +356,14 @@ export_results(Export *e)
             continue;
         jot_text_f(&e->t, "    %s_copy(out%u, ", e->name, i);
         export_from(e, from);
-        export_copy(e, &f->output[i].shape.nbytes);
+        export_copy(e, f->output[i].shape.nbytes);
     }
     for (i = 0; i < f->updates.n; i++) {
         if (f->updates.v[i].from.computed)
             continue;
         jot_text_f(&e->t, "    %s_copy(a + %zu, ", e->name, e->at[f->roots.n + i]);
         export_from(e, &f->updates.v[i].from);
-        export_copy(e, &f->updates.v[i].shape.nbytes);
+        export_copy(e, f->updates.v[i].shape.nbytes);
     }
     for (k = 0; k < f->leaves.n; k++) {
         const FuncUpdate *u = jot_export_update_of(f, &f->leaves.v[k]);
@@ -426,7 +377,7 @@ export_results(Export *e)
             export_from(e, &u->from);
         else
             jot_text_f(&e->t, "a + %zu", e->at[f->roots.n + (uint32_t)(u - f->updates.v)]);
-        export_copy(e, &u->shape.nbytes);
+        export_copy(e, u->shape.nbytes);
     }
 }
 

@@ -25,10 +25,6 @@ struct Export {
     Func *f;
     const char *name;
     const Export *before;  /* of the same file; NULL: none */
-    /* Of open extents: does the number there follow them: 0, or 'i', 'f' for what it is; print:
-     * its expression. NULL: there are none. */
-    int (*follows)(Export *e, const void *at, bool print);
-    const void *open;      /* ... what it follows */
     Text t;
     jot_WriteFn *write;
     void *user;

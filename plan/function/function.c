@@ -311,12 +311,7 @@ jot_func_call(Func *f, jot_Ins in, jot_Outs out)
       && jot_func_fetch(f, f->noutputs);
     for (i = 0; ok && i < f->noutputs; i++)
         jot_func_take(f, &f->output[i], out.v[i].data);
-    if (ok)
-        jot_func_updates(f);
-    else
-        jot_func_drop(f);
-    call_end(f);
-    return ok;
+    return jot_func_finish(f, ok);
 }
 
 bool
@@ -391,18 +386,44 @@ call_vars_out(Func *f, jot_Var *out)
 }
 
 static void
+call_bind(FuncLeaf *leaf, Buffer *buf)
+{
+    leaf->view = *buf;
+    leaf->buf = buf;
+    buf->refs++;
+}
+
+static void
 call_vars_bind(Func *f, jot_Vars in)
 {
     uint32_t k;
 
     for (k = 0; k < f->leaves.n; k++)
-        if (f->leaves.v[k].kind == LEAF_INPUT) {
-            Buffer *buf = call_node(f, in.v[f->leaves.v[k].input])->data;
+        if (f->leaves.v[k].kind == LEAF_INPUT)
+            call_bind(&f->leaves.v[k], call_node(f, in.v[f->leaves.v[k].input])->data);
+}
 
-            f->leaves.v[k].view = *buf;
-            f->leaves.v[k].buf = buf;
-            buf->refs++;
-        }
+JOT_FN bool
+jot_func_begin(Func *f, Buffer *const *in)
+{
+    uint32_t k;
+    bool ok = jot_func_ready(f);
+
+    for (k = 0; ok && k < f->leaves.n; k++)
+        if (f->leaves.v[k].kind == LEAF_INPUT)
+            call_bind(&f->leaves.v[k], in[f->leaves.v[k].input]);
+    return ok && jot_func_launch(f) && jot_func_fetch(f, 0);
+}
+
+JOT_FN bool
+jot_func_finish(Func *f, bool ok)
+{
+    if (ok)
+        jot_func_updates(f);
+    else
+        jot_func_drop(f);
+    call_end(f);
+    return ok;
 }
 
 /* A new array has its elements already, or a copy of them; where the graph ran, a share. */
@@ -440,13 +461,9 @@ jot_func_call_vars(Func *f, jot_Vars in, jot_Var *out)
         call_vars_bind(f, in);
         ok = jot_func_launch(f) && jot_func_fetch(f, 0);
     }
-    if (ok) {
+    if (ok)
         call_vars_take(f, out);
-        jot_func_updates(f);
-    } else {
-        jot_func_drop(f);
-    }
-    call_end(f);
+    jot_func_finish(f, ok);
     for (k = 0; !ok && k < f->noutputs; k++) {
         if (out[k].slot)
             jot_free(out[k]);

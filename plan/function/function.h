@@ -93,10 +93,10 @@ struct Func {
 JOT_FN Func *jot_func_new(jot_Ctx *ctx, const char *op);
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
  * capture: the evaluation that the same list would be now, which is left to its caller. look: only
- * whether it can be one; NULL is made, and no failure says that it can. open: one of several that
- * differ in extents (Plan.open); else NULL. graph: it runs on a device, with its graph. */
+ * whether it can be one; NULL is made, and no failure says that it can. ends: it
+ * is for the most extents (Plan.ends); else NULL. */
 typedef struct { const char *op, *dialect; jot_Capture *capture; bool look;
-                 const OpenSteps *open; bool graph; } FuncFor;
+                 const OpenEnds *ends; } FuncFor;
 JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);
 /* plan/function/capture.c: whether what an evaluation reads is what a call of the function can
  * read; its hash. value: of outputs, then of updates; in: of inputs, 0 for one that is none.
@@ -113,6 +113,10 @@ JOT_FN uint32_t jot_func_names(jot_Ctx *ctx, NodeId id, const jot_Capture *c, bo
 /* plan/function/function.c: the calls, of a function whose extents are what they are. */
 JOT_FN bool jot_func_call(Func *f, jot_Ins in, jot_Outs out);
 JOT_FN bool jot_func_call_vars(Func *f, jot_Vars in, jot_Var *out);
+/* The two halves of one, on the elements of in[k]; results are had in between (jot_func_result).
+ * ok: they were; what the second returns is what it is given. */
+JOT_FN bool jot_func_begin(Func *f, Buffer *const *in);
+JOT_FN bool jot_func_finish(Func *f, bool ok);
 JOT_FN Func *jot_func_of(jot_Func h, const char *op); /* NULL, and an error: stale or poison */
 JOT_FN jot_Func jot_func_handle(jot_Ctx *ctx, const Func *f); /* NULL: poison */
 

@@ -365,7 +365,7 @@ make_plan(FuncMake *m)
     if (!f->plan)
         return jot_fail_memory(ctx, m->op);
     f->plan->dialect = m->of->dialect;
-    f->plan->open = m->of->open;
+    f->plan->ends = m->of->ends;
     m->s.fixed = true;
     jot_plan_rates(ctx);
     if (!jot_plan_make(ctx, &m->s, f->plan))
@@ -426,8 +426,7 @@ make_bind(FuncMake *m)
         if ((f->plan->vars.v[i].kind == VAR_LEAF || f->plan->vars.v[i].kind == VAR_COPY)
             && !make_leaf(m, m->s.list.v[f->plan->vars.v[i].pos], &f->leaf[i]))
             return false;
-    if (!m->of->graph)
-        make_over(m);
+    make_over(m);
     return make_scalars(m);
 }
 
@@ -472,8 +471,7 @@ make_memory(FuncMake *m)
     return jot_plan_block(m->ctx, f->plan, &f->bind) || jot_fail_memory(m->ctx, m->op);
 }
 
-/* In this process a plan runs by itself; a device's asks the graph, as the interpreter does, but
- * for numbers that follow open extents. */
+/* In this process a plan runs by itself; a device's asks the graph, as the interpreter does. */
 static bool
 make_runnable(FuncMake *m)
 {
@@ -483,7 +481,7 @@ make_runnable(FuncMake *m)
     if ((m->of->dialect || backend->compile) && !make_plan(m))
         return false;
     binds = m->f->plan && (m->of->dialect || !backend->device);
-    return (!binds || make_bind(m)) && ((binds && !m->of->graph) || make_graph(m));
+    return binds ? make_bind(m) : make_graph(m);
 }
 
 static bool

@@ -282,9 +282,7 @@ call_graph(Func *f)
     if (!ok)
         return jot_fail_memory(ctx, "call");
     call_lend(f);
-    if (f->bind.scalar)
-        call_draw(f);
-    ok = f->plan ? jot_plan_replay_device(ctx, f->plan, &f->graph, f->bind.scalar, out)
+    ok = f->plan ? jot_plan_replay_device(ctx, f->plan, &f->graph, out)
        : jot_interp_run(ctx, &f->graph.list, f->graph.roots.v, f->graph.roots.n, out);
     for (i = 0; i < f->graph.list.n; i++)
         jot_node(ctx, f->graph.list.v[i])->data = f->data[i];

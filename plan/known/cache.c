@@ -87,7 +87,6 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     jot_vec_free(&ctx->mem, plan->args);
     jot_vec_free(&ctx->mem, plan->scalars);
     jot_vec_free(&ctx->mem, plan->ints);
-    jot_vec_free(&ctx->mem, plan->int_dtypes);
     jot_vec_free(&ctx->mem, plan->launches);
     jot_kept_free(ctx, plan);
     memset(&empty, 0, sizeof empty);
@@ -95,7 +94,7 @@ jot_plan_empty(jot_Ctx *ctx, Plan *plan)
     empty.key = plan->key;
     empty.nkey = plan->nkey;
     empty.dialect = plan->dialect;
-    empty.open = plan->open;
+    empty.ends = plan->ends;
     *plan = empty;
 }
 

@@ -469,7 +469,7 @@ jot_plan_layouts(Make *m)
     m->layout = jot_mem_new(&m->ctx->mem, m->s->list.n, sizeof *m->layout);
     if (!m->layout)
         return jot_fail_memory(m->ctx, "plan");
-    if (!layout_needed(m) || (m->plan->open ? m->plan->open->rows : m->plan->dialect != NULL)
+    if (!layout_needed(m) || m->plan->dialect
         || (m->dialect->device && !layout_word(m, 'r', 'a')))
         return true; /* what is priced above is a CPU's cache */
     memset(&c, 0, sizeof c);

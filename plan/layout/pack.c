@@ -106,7 +106,7 @@ pack_fail(Make *m)
 static bool
 pack_ends(Make *m, Kernel *k, uint32_t pos, const Layout *border, uint32_t *var, int *n)
 {
-    const OpenEnds *ends = m->plan->open ? m->plan->open->ends : NULL;
+    const OpenEnds *ends = m->plan->ends;
     NodeId id = m->s->list.v[pos];
     BuildArgs args = {0};
     int i;
@@ -114,7 +114,7 @@ pack_ends(Make *m, Kernel *k, uint32_t pos, const Layout *border, uint32_t *var,
 
     for (i = 0; ends && ok && i < *n; i++)
         ok = jot_vec_add(m->ctx, args.bufs, id, "plan");
-    ok = ok && (!ends || jot_open_ends(m->ctx, &m->s->list, ends, border, k, &args))
+    ok = ok && jot_open_ends(m->ctx, &m->s->list, ends, border, k, &args)
       && (args.bufs.n <= (uint32_t)*n
           || jot_plan_var(m, jot_node(m->ctx, ends->sizes)->at, &var[(*n)++]));
     jot_build_free(m->ctx, &args);

@@ -6,16 +6,14 @@
  * Extents, strides and counts are sums and products of the extents, so polynomials; each extent
  * occurs at most squared (a row of scores for each of n rows). Three samples side by side along
  * each extent determine them; the others must lie on them, or the number is none that is followed.
- * A literal may be a constant divided by one: the weight of a mean. A device's number
- * may be a polynomial times blocks (plan/open/groups.c).
+ * A literal may be a constant divided by one: the weight of a mean.
  *
- * Read before: plan/open/open.h. After: plan/open/merge.c. */
+ * Read before: plan/open/open.h. After: plan/open/follow.c. */
 #include "plan/open/open.h"
 
 /* ---- samples ------------------------------------------------------------------------------- */
 
-/* Its number, whether or not it was there. */
-static int
+static void
 space_add(OpenSpace *s, const int64_t *extent, uint8_t level)
 {
     int i, d;
@@ -24,11 +22,11 @@ space_add(OpenSpace *s, const int64_t *extent, uint8_t level)
         for (d = 0; d < s->n && s->at[i][d] == extent[d]; d++)
             ;
         if (d == s->n)
-            return i;
+            return;
     }
     memcpy(s->at[i], extent, sizeof s->at[0]);
     s->level[i] = level;
-    return s->samples++;
+    s->samples++;
 }
 
 static void
@@ -57,7 +55,7 @@ space_low(OpenSpace *s, uint8_t level)
 
         s->low[level][d] = s->least[d] + (at < most ? at : most) * s->step[d];
     }
-    s->few = space_add(s, s->low[level], level + 1);
+    space_add(s, s->low[level], level + 1);
     for (d = 0; d < s->n && s->n > 1; d++) {
         for (k = 0; k < s->n; k++)
             extent[k] = k == d ? s->low[level][k] : s->base[k];
@@ -155,17 +153,6 @@ jot_open_constant(const OpenSpace *s, const OpenFit *fit)
     return i >= s->grid;
 }
 
-JOT_FN int64_t
-jot_open_blocks(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent)
-{
-    int64_t n = 1;
-    int i;
-
-    for (i = 0; i < 2 && how->block[i]; i++)
-        n *= (jot_open_value(s, &how->whole[i], extent) + how->block[i] - 1) / how->block[i];
-    return n;
-}
-
 /* ---- literals ------------------------------------------------------------------------------ */
 
 static bool
@@ -180,9 +167,9 @@ jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how, const int64_t *e
     int64_t v = jot_open_value(s, &how->fit, extent);
     jot_Scalar r;
 
-    r.i = how->form == OPEN_BLOCKS ? v * jot_open_blocks(s, how, extent) : v;
+    r.i = v;
     if (literal_is_float(how->dtype)) {
-        r.f = how->form == OPEN_RATIO ? how->over / (double)v : (double)v;
+        r.f = how->ratio ? how->over / (double)v : (double)v;
         if (how->narrow)
             r.f = (float)r.f;
     }
@@ -221,7 +208,7 @@ literal_ratio(const OpenSpace *s, const jot_Scalar *v, const bool *valid, OpenLi
     size_t c;
     int i;
 
-    how->form = OPEN_RATIO;
+    how->ratio = true;
     for (c = 0; c < sizeof over / sizeof over[0]; c++) {
         how->over = over[c];
         for (i = 0; i < s->grid && v[i].f != 0 && literal_integer(over[c] / v[i].f, &k[i]); i++)

@@ -8,13 +8,14 @@
  * before the end reads points before the end; reductions over such an axis get the mask. Extents
  * that follow those of a call are a variable, `sizes`; so are constants that do, as the scale of a
  * mean. Where a map reads beyond an edge (a padded convolution), what it reads is masked by what it
- * has for outside. A graph whose maps follow the extents otherwise (a flip) is none of these.
+ * has for outside; numbers of maps that follow are read of `sizes`, too (plan/open/map.c).
  *
  * Loops of the kernels end where the sizes say (ccode/lower/filled.c): KAxis.end.
  *
- *   requires  no assignment, no user's code, no branch or loop    keeps  the generator
+ *   requires  no user's code, no branch or loop    keeps  the generator, assignments
  * Read before: plan/open/masked.h, plan/open/follow.c. After: plan/open/padded.c. */
 #include "plan/open/masked.h"
+#include "ops/maps.h"
 
 /* ---- the graph ------------------------------------------------------------------------------- */
 
@@ -84,32 +85,37 @@ mask_guarded(Mask *k, const MaskNode *n, NodeId x, const bool *asked, jot_Scalar
     return select[0] && select[2] ? jot_ew_node(ctx, EW_SELECT, dtype, 3, select) : 0;
 }
 
-/* The terms of a reduction: those beyond the end are its identity. Of a product both factors are:
- * it stays one for those who look for products, and no NaN of a call before is one of them. */
-static NodeId
-mask_terms(Mask *k, const MaskNode *r, const Node *reduce, const MaskNode *n, NodeId x)
+/* The open dimensions along which is reduced; are there any? */
+static bool
+mask_reduced(const Mask *k, const Node *reduce, const MaskNode *r, const MaskNode *n, bool *asked)
 {
-    jot_Ctx *ctx = k->o->ctx;
-    jot_Scalar identity = jot_reduce_identity(reduce->op, (jot_DType)reduce->dtype);
-    const Node *term = jot_node(ctx, x);
-    bool asked[JOT_MAX_RANK] = {false}, any = false;
-    NodeId factor[2];
+    bool any = false;
     int d, to, axis;
 
     for (d = 0; d < n->rank; d++) {
         asked[d] = n->size[d] != 0;
         for (to = 0; to < reduce->nindex; to++)
-            if (jot_ix_is_axis(&ctx->ix, reduce->index[to], &axis) && axis == d
+            if (jot_ix_is_axis(&k->o->ctx->ix, reduce->index[to], &axis) && axis == d
                 && r->size[to] == n->size[d])
                 asked[d] = false;
         any |= asked[d];
     }
-    if (!any)
+    return any;
+}
+
+/* The terms of a reduction: those beyond the end are its identity. Of a product both factors are:
+ * it stays one for those who look for products, and no NaN of a call before is one of them. */
+static NodeId
+mask_terms(Mask *k, const Node *reduce, const MaskNode *r, const MaskNode *n, NodeId x)
+{
+    jot_Ctx *ctx = k->o->ctx;
+    jot_Scalar identity = jot_reduce_identity(reduce->op, (jot_DType)reduce->dtype);
+    const Node *term = jot_node(ctx, x);
+    bool asked[JOT_MAX_RANK];
+    NodeId factor[2];
+
+    if (!mask_reduced(k, reduce, r, n, asked))
         return x;
-    if (reduce->op == REDUCE_VAR) {
-        jot_mask_not(k, "a variance is taken along an extent that is open");
-        return 0;
-    }
     if (jot_reduce_info[reduce->op].combine != EW_ADD || term->kind != NODE_EW || term->data
         || term->op != EW_MUL)
         return mask_guarded(k, n, x, asked, identity);
@@ -131,17 +137,6 @@ mask_outer(const MaskNode *n)
     return d >= n->rank;
 }
 
-static const char *
-mask_refused(const Node *n)
-{
-    switch (n->kind) {
-    case NODE_RANDOM: return "it draws numbers";
-    case NODE_STACK: return "pieces are put together";
-    case NODE_ALIAS: return n->flags & NODE_STATE ? "a state is assigned" : NULL;
-    default: return NULL;
-    }
-}
-
 static NodeId
 mask_scaled(Mask *k, const MaskNode *n, NodeId id)
 {
@@ -152,56 +147,96 @@ mask_scaled(Mask *k, const MaskNode *n, NodeId id)
     return factor[1] ? jot_ew_node(k->o->ctx, EW_MUL, JOT_F32, 2, factor) : 0;
 }
 
-/* What the node becomes; 0: failed, or it cannot be (k->good). */
 static NodeId
-mask_node(Mask *k, NodeId id, MaskNode *all, MaskNode *own)
+mask_mean(Mask *k, const Node *reduce, const MaskNode *own, const MaskNode *n, NodeId x)
+{
+    NodeSpec spec = jot_node_spec(reduce);
+    NodeId term = mask_terms(k, reduce, own, n, x), sum;
+
+    spec.input = &term;
+    spec.op = JOT_ADD;
+    spec.value.f = 1;
+    sum = term ? jot_node_make(k->o->ctx, &spec) : 0;
+    return sum ? mask_scaled(k, own, sum) : 0;
+}
+
+/* A variance along an extent that is open: the mean of squares of what is left without the mean. */
+static NodeId
+mask_variance(Mask *k, const Node *reduce, const MaskNode *own, const MaskNode *n, NodeId x)
+{
+    jot_Ctx *ctx = k->o->ctx;
+    NodeId mean = mask_mean(k, reduce, own, n, x);
+    NodeId at = mean ? jot_reindex_simple(ctx, mean, n->rank, n->ext, reduce->index) : 0;
+    NodeId off = at ? jot_ew_of(ctx, EW_SUB, x, at, 0) : 0;
+    NodeId square = off ? jot_ew_of(ctx, EW_MUL, off, off, 0) : 0;
+
+    return square ? mask_mean(k, reduce, own, n, square) : 0;
+}
+
+/* The node of inputs that are there already, and of maps for all extents. */
+static NodeId
+mask_again(Mask *k, NodeId id, const MaskNode *all, const MaskNode *own, bool scaled)
 {
     jot_Ctx *ctx = k->o->ctx;
     const Node *n = jot_node(ctx, id);
+    const MaskNode *from = n->ninputs ? &all[jot_node(ctx, n->input[0])->at] : NULL;
     NodeSpec spec = jot_node_spec(n);
     NodeId input[UINT8_MAX + 1], made;
-    uint32_t at[UINT8_MAX + 1];
-    bool same = true, scaled = own->real && n->kind == NODE_REDUCE;
+    MaskMap map;
     int i;
 
-    if (n->data || n->kind == NODE_LEAF)
+    for (i = 0; i < n->ninputs; i++) /* before the terms, whose making may walk */
+        input[i] = all[jot_node(ctx, n->input[i])->at].now;
+    if (n->kind == NODE_REDUCE)
+        input[0] = mask_terms(k, n, own, from, input[0]);
+    if (!own->mapped && !scaled && !memcmp(input, n->input, (size_t)n->ninputs * sizeof *input))
         return id;
-    if (own->real && (n->dtype != JOT_F32 || (n->kind != NODE_CONST && !scaled))) {
-        jot_mask_not(k, "a constant that is no f32 follows the extents");
+    if (!input[0])
         return 0;
-    }
-    if (n->kind == NODE_CONST)
-        return own->real ? mask_scalar(k, n, own->real) : id;
-    if (n->kind == NODE_RANDOM && mask_open(own)) {
-        if (!mask_outer(own))
-            jot_mask_not(k, mask_refused(n));
-        return mask_outer(own) ? id : 0;
-    }
-    for (i = 0; i < n->ninputs; i++) /* now, for what is made below may walk */
-        at[i] = jot_node(ctx, n->input[i])->at;
-    for (i = 0; i < n->ninputs; i++) {
-        const MaskNode *in = &all[at[i]];
-
-        if ((mask_open(in) || mask_open(own)) && mask_refused(n)) {
-            jot_mask_not(k, mask_refused(n));
-            return 0;
-        }
-        input[i] = in->now;
-        if (n->kind == NODE_REDUCE && !i)
-            input[i] = mask_terms(k, own, n, in, in->now);
-        same &= input[i] == n->input[i];
-        if (!input[i])
-            return 0;
-    }
-    if (same && !scaled)
-        return id;
     spec.input = input;
+    if (own->mapped) {
+        input[spec.ninputs++] = k->sizes;
+        if (spec.ninputs > UINT8_MAX || !jot_mask_mapped(k, own, from, &spec, &map))
+            return 0;
+    }
     if (scaled) {
         spec.op = JOT_ADD;
         spec.value.f = 1;
     }
     made = jot_node_make(ctx, &spec);
     return made && scaled ? mask_scaled(k, own, made) : made;
+}
+
+/* What the node becomes; 0: failed, or it cannot be (k->good). */
+static NodeId
+mask_node(Mask *k, NodeId id, const MaskNode *all, const MaskNode *own)
+{
+    jot_Ctx *ctx = k->o->ctx;
+    const Node *n = jot_node(ctx, id);
+    const MaskNode *from = n->ninputs ? &all[jot_node(ctx, n->input[0])->at] : NULL;
+    bool scaled = own->real && n->kind == NODE_REDUCE;
+
+    if (n->data || n->kind == NODE_LEAF)
+        return id;
+    if (n->kind == NODE_ALIAS && n->flags & NODE_STATE)
+        return from->now; /* one that has a handle would be computed */
+    if (n->kind == NODE_STACK) {
+        jot_mask_not(k, "pieces are put together");
+        return 0;
+    }
+    if (own->real && (n->dtype != JOT_F32 || (n->kind != NODE_CONST && !scaled))) {
+        jot_mask_not(k, "a constant that is no f32 follows the extents");
+        return 0;
+    }
+    if (n->kind == NODE_CONST)
+        return own->real ? mask_scalar(k, n, own->real) : id;
+    if (n->kind == NODE_RANDOM && mask_open(own) && !mask_outer(own)) {
+        jot_mask_not(k, "it draws numbers");
+        return 0;
+    }
+    if (scaled && n->op == REDUCE_VAR)
+        return mask_variance(k, n, own, from, from->now);
+    return mask_again(k, id, all, own, scaled);
 }
 
 /* ... and where it is read beyond its end, that is there: inputs have zeros. */
@@ -289,7 +324,26 @@ mask_outputs(Mask *k)
     return ok;
 }
 
-/* The outputs masked, in o->out. */
+/* What is assigned, masked, is assigned in its place. */
+static bool
+mask_updates(Mask *k, const NodeList *list)
+{
+    jot_Ctx *ctx = k->o->ctx;
+    const MaskNode *all = k->sample[k->base];
+    uint32_t i;
+    bool ok = true;
+
+    for (i = 0; ok && i < ctx->undo.n; i++) {
+        NodeId id = jot_undo_now(ctx, i), now = id ? all[jot_node(ctx, id)->at].now : 0;
+        jot_Var state = {ctx, ctx->undo.v[i].slot, ctx->undo.v[i].gen};
+
+        ok = !id || now == jot_node(ctx, id)->input[0] || jot_assign(state, jot_var_of(ctx, now));
+        jot_graph_number(ctx, list); /* it has walked */
+    }
+    return ok;
+}
+
+/* The outputs masked, in o->out, and what is assigned. */
 static bool
 mask_graph(Mask *k)
 {
@@ -319,7 +373,7 @@ mask_graph(Mask *k)
         o->out[i] = jot_var_of(ctx, n->now);
         ok = o->out[i].slot != 0;
     }
-    ok = ok && mask_outputs(k) && mask_ends(k, &list, all);
+    ok = ok && mask_updates(k, &list) && mask_outputs(k) && mask_ends(k, &list, all);
     jot_list_free(ctx, &list);
     return ok;
 }
@@ -353,18 +407,12 @@ static bool
 mask_function(Mask *k, jot_Var *in, int nin)
 {
     Open *o = k->o;
-    OpenSteps steps;
-    FuncFor of = {.op = o->op};
+    FuncFor of = {.op = o->op, .dialect = o->dialect, .ends = &k->ends};
     jot_Vars ins = {nin, in}, outs = {o->nout, o->out};
 
-    memset(&steps, 0, sizeof steps);
-    steps.ends = &k->ends;
-    steps.rows = o->dialect != NULL;
-    of.open = &steps;
-    of.dialect = o->dialect;
     k->m->f = jot_func_make(o->ctx, ins, outs, &of);
     if (k->m->f && k->m->f->plan)
-        k->m->f->plan->open = NULL;
+        k->m->f->plan->ends = NULL, k->m->f->plan->ended = k->used;
     return k->m->f != NULL;
 }
 
@@ -411,7 +459,10 @@ mask_steps(OpenMasked *m)
         memcpy(m->count[i][0], plan->steps.v[i].best.count, sizeof m->count[i][0]);
         memcpy(m->count[i][1], plan->steps.v[i].quick.count, sizeof m->count[i][1]);
     }
-    return m->cost && m->count;
+    m->steps = jot_arena_array(&m->arena, int64_t, (size_t)plan->launches.n + 1);
+    for (i = 0; m->steps && i < plan->launches.n; i++)
+        m->steps[i] = plan->launches.v[i].steps;
+    return m->cost && m->count && m->steps;
 }
 
 static bool
@@ -427,12 +478,9 @@ mask_memory(Open *o, OpenMasked *m)
         memset(m->in[i].buf->p, 0, m->in[i].shape.nbytes);
     }
     ok = i == m->nin;
-    for (i = 0; ok && i < m->nout; i++) {
+    for (i = 0; i < m->nout; i++) {
         m->out[i].shape = m->f->output[i].shape;
         o->dtype[i] = m->out[i].shape.dtype;
-        ok = (m->out[i].buf = jot_buffer_new(m->ctx, m->out[i].shape.nbytes)) != NULL;
-        if (ok)
-            memset(m->out[i].buf->p, 0, m->out[i].shape.nbytes);
     }
     ok = ok && mask_steps(m) && (m->sizes = jot_buffer_new(m->ctx, MASKED_SIZES * sizeof(int64_t)))
       && (m->reals = jot_buffer_new(m->ctx, ((size_t)m->nreals + 1) * sizeof(float)));
@@ -452,6 +500,10 @@ mask_all(Mask *k)
         return true;
     jot_push(o->ctx);
     ok = mask_make(k);
+    if (!k->m->f) {
+        jot_undo_apply(o->ctx);
+        jot_pending_trim(o->ctx);
+    }
     jot_pop(o->ctx);
     jot_set_random_state(o->ctx, random);
     return ok && (!k->m->f || mask_memory(o, k->m));

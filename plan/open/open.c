@@ -1,12 +1,8 @@
 /* plan/open/open.c - functions with open extents: made of a builder, called with extents.
  *
  *     extents of a call   in bounds? -> seen often, its kernels there?   -> its own function
- *                                       in a range that has one plan?    -> that one, resized, or
- *                                                                           masked (padded.c)
+ *                                       in a range that has one plan?    -> that one (padded.c)
  *                                       else                             -> its own, made now
- *
- * To resize is to write the numbers that follow the extents into the shared plan: of launches,
- * variables, shapes, literals. Its block of temporaries is as large as the most extents ask.
  *
  * Read before: plan/open/open.h, plan/open/range.c. After: plan/open/padded.c,
  * plan/function/function.c. */
@@ -72,7 +68,7 @@ open_plan(Open *o)
 
     if (!jot_open_try(o, o))
         return false;
-    if (o->shared || o->masked || !o->whole)
+    if (o->masked || !o->whole)
         return true;
     if (!(f = jot_open_build(o, o->space.at[o->space.grid - 1], &look)))
         return false;
@@ -100,68 +96,6 @@ jot_compile_open(jot_Ctx *ctx, const jot_Builder *builder)
         return jot_func_handle(ctx, f);
     jot_func_end(f);
     return none;
-}
-
-/* ---- the shared function -------------------------------------------------------------------- */
-
-static void
-open_write(Open *o, const int64_t *extent)
-{
-    uint32_t i;
-
-    for (i = 0; i < o->numbers.n; i++) {
-        const OpenNumber *n = &o->numbers.v[i];
-        jot_Scalar v = jot_open_literal_at(&o->space, &n->how, extent);
-
-        if (n->kind == OPEN_I64)
-            *(int64_t *)n->at = v.i;
-        else if (n->kind == OPEN_SIZE)
-            *(size_t *)n->at = (size_t)v.i;
-        else
-            *(jot_Scalar *)n->at = v;
-    }
-}
-
-/* Memory that results and copies had at other extents goes. */
-static void
-open_let_go(Open *o)
-{
-    Func *f = o->shared;
-    uint32_t i;
-
-    for (i = 0; i < f->roots.n; i++)
-        if (f->roots.v[i].buf && f->roots.v[i].buf->nbytes != f->roots.v[i].nbytes) {
-            jot_buffer_unref(o->ctx, f->roots.v[i].buf);
-            f->roots.v[i].buf = NULL;
-        }
-    for (i = 0; i < f->ninputs; i++)
-        if (f->input[i].copy && f->input[i].copy->nbytes != f->input[i].shape.nbytes) {
-            jot_buffer_unref(o->ctx, f->input[i].copy);
-            f->input[i].copy = NULL;
-        }
-}
-
-static void
-open_costs(Open *o)
-{
-    uint32_t i;
-
-    for (i = 0; i < o->shared->plan->steps.n; i++)
-        jot_open_cost(&o->shared->plan->steps.v[i], &o->cost[i]);
-}
-
-static Func *
-open_resized(Open *o, const int64_t *extent)
-{
-    size_t nbytes = (size_t)o->space.n * sizeof *extent;
-
-    if (memcmp(o->now, extent, nbytes)) {
-        memcpy(o->now, extent, nbytes);
-        open_write(o, extent);
-        open_let_go(o);
-        open_costs(o);
-    }
-    return o->shared;
 }
 
 /* ---- sizes that come again ------------------------------------------------------------------ */
@@ -228,8 +162,8 @@ open_func(Open *o, const int64_t *extent, bool look, Open **masked)
     }
     if (s->f && jot_tier_there(o->ctx, s->f->plan))
         return s->f;
-    *masked = range->masked ? range : NULL;
-    return range->masked ? range->masked->f : open_resized(range, extent);
+    *masked = range;
+    return range->masked->f;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */

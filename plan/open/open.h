@@ -1,12 +1,11 @@
 /* plan/open/open.h - functions with open extents: one plan for many.
  *
- *     builder(8), builder(9), ... -> plans, as texts     which agree but for numbers
- *     a number                    -> a polynomial        of the extents, by samples
- *     texts                       -> one text            its numbers that change are arguments
- *     ... their graphs            -> that for the most   masked (plan/open/masked.h)
+ *     builder(1000), builder(999), ...   -> graphs         which agree but for numbers
+ *     a number                           -> a polynomial   of the extents, by samples
+ *     the graph of the most extents      -> one plan       masked (plan/open/masked.h)
  *
- * Read before: plan/function/function.h, plan/open/axes.h. After: plan/open/open.c,
- * plan/open/sample.c, plan/open/masked.h, plan/open/merge.c, plan/open/text.c, plan/open/fit.c. */
+ * Read before: plan/function/function.h. After: plan/open/open.c, plan/open/range.c,
+ * plan/open/masked.h, plan/open/fit.c. */
 #ifndef JOT_OPEN_H
 #define JOT_OPEN_H
 #include "plan/function/function.h"
@@ -20,7 +19,6 @@ enum {
     OPEN_KEPT = 64,          /* sizes that are remembered */
     OPEN_RANGES = 8,         /* ranges that are tried, beside the whole */
     OPEN_FEW = 4,            /* sizes that are no range */
-    OPEN_FEW_ROWS = 32,      /* extents up to which schedules are of another kind */
     OPEN_OFTEN = 3,          /* calls of a size after which it gets kernels of its own, ... */
     OPEN_SHARE = 8           /* ... if it is one of so many calls */
 };
@@ -31,7 +29,7 @@ typedef struct {
     int n;                           /* open extents */
     int64_t least[OPEN_MOST], most[OPEN_MOST], step[OPEN_MOST], base[OPEN_MOST];
     int points[OPEN_MOST];
-    int grid, samples, few;          /* few: all at their low of the last level */
+    int grid, samples;
     int64_t at[OPEN_SAMPLES][OPEN_MOST];
     uint8_t level[OPEN_SAMPLES];     /* who needs it: plans for extents from this level on */
     int64_t low[OPEN_LEVELS][OPEN_MOST];
@@ -41,21 +39,14 @@ typedef struct {
  * integers, as samples at consecutive points are. */
 typedef struct { int64_t term[OPEN_TERMS]; } OpenFit;
 
-/* How a number follows: as a polynomial, as `over` divided by one, as one times blocks, of
- * `block` points each, that `whole` points need; `narrow`: as f32. */
-typedef enum { OPEN_POLY, OPEN_RATIO, OPEN_BLOCKS } OpenForm;
+/* How a constant follows: as a polynomial, or (ratio) as `over` divided by one; narrow: as f32. */
 typedef struct {
-    uint8_t form;
-    bool narrow;
+    bool ratio, narrow;
     jot_DType dtype;
     double over;
-    int64_t block[2];        /* 0: no more */
-    OpenFit fit, whole[2];
+    OpenFit fit;
 } OpenLiteral;
 
-/* A number of the function that changes with the extents, and how. */
-typedef struct { void *at; uint8_t kind; OpenLiteral how; } OpenNumber;
-enum { OPEN_I64, OPEN_SIZE, OPEN_LITERAL };
 /* What a step takes one thread, from which the number of threads follows; of a profile. */
 typedef struct { double seconds; KernelCost cost; int64_t count; } OpenCost;
 
@@ -73,16 +64,13 @@ struct Open {
     jot_Var *in, *out;       /* room for what the builder makes */
     jot_DType *dtype;        /* of outputs, as it made them last */
     int nin, nout;
-    Func *shared;            /* its plan is for all extents from low on; NULL: there is none */
-    OpenMasked *masked;      /* ... instead: one for the most extents (plan/open/mask.c), or NULL */
+    OpenMasked *masked;      /* the plan for all extents from low on; NULL: there is none */
     int64_t shown[JOT_MAX_RANK]; /* the shape that was asked for last */
     int64_t low[OPEN_MOST], now[OPEN_MOST];
-    Vec(OpenNumber) numbers;
-    OpenCost *cost;          /* per step, at the most extents */
     Vec(OpenSize) sizes;
     uint64_t clock;          /* calls so far */
     char why[240];           /* there is no plan for all extents: why */
-    bool tried, whole;       /* shared is what can be; ranges within would be no better */
+    bool tried, whole;       /* masked is what can be; ranges within would be no better */
     /* Ranges within, once a call fell into them: below low, extent by extent; where there is no
      * plan for all, the lower and the upper half. */
     Open *below[OPEN_MOST], *half[2];
@@ -98,38 +86,18 @@ JOT_FN uint8_t jot_open_level(const OpenSpace *s, const bool *good);
 JOT_FN void jot_open_fit(const OpenSpace *s, const int64_t *v, OpenFit *fit);
 JOT_FN int64_t jot_open_value(const OpenSpace *s, const OpenFit *fit, const int64_t *extent);
 JOT_FN bool jot_open_constant(const OpenSpace *s, const OpenFit *fit);
-JOT_FN int64_t jot_open_blocks(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent);
 /* A literal through v[0..samples), where valid says so; false: none of these forms is. */
 JOT_FN bool jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool *valid,
                              jot_DType dtype, OpenLiteral *how);
 JOT_FN jot_Scalar jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how,
                                       const int64_t *extent);
 
-/* plan/open/text.c: a kernel's text, whose numbers are those that stand by themselves. */
-/* Are they equal but for numbers? Those of b go to v, of which there are n; where they differ from
- * a's in an array's extent, they are not. */
-JOT_FN bool jot_open_alike(const PlanKernel *a, const PlanKernel *b, int64_t *v, uint32_t n);
-JOT_FN uint32_t jot_open_count(const PlanKernel *k); /* its numbers */
-JOT_FN void jot_open_literals(const PlanKernel *k, bool *literal); /* per number: is it one? */
-/* The text with argument[i] in place of number i, where that is one (>= 0): of ints, or a device's
- * parameters. */
-JOT_FN void jot_open_text(const PlanKernel *k, const int *argument, bool device, Text *out);
-
-/* plan/open/sample.c: "batch = 8, length = 5"; the function for some extents;
- * as texts, one of which runs in the end; all of them. NULL, false: failed. */
-typedef struct { Func *f[OPEN_SAMPLES]; } OpenSet;
+/* plan/open/sample.c: "batch = 8, length = 5"; the graph and the function for some extents. NULL,
+ * false: failed. */
 JOT_FN void jot_open_extents(const Open *o, const int64_t *extent, Text *out);
 JOT_FN void jot_open_between(const Open *o, const int64_t *least, const int64_t *most, Text *t);
 JOT_FN bool jot_open_graph(Open *o, const int64_t *extent, const char *op); /* o->in, o->out */
 JOT_FN Func *jot_open_build(Open *o, const int64_t *extent, const FuncFor *of);
-JOT_FN Func *jot_open_text_of(Open *o, const int64_t *extent, const OpenSteps *open, bool runs);
-JOT_FN bool jot_open_sample(Open *o, const OpenSteps *open, OpenSet *set);
-JOT_FN void jot_open_drop(OpenSet *set);
-/* Has b, for other extents, the steps and results that a has? Is a step's call the same; are all of
- * the variables? Why not, in o->why. */
-JOT_FN bool jot_open_like(Open *o, const Func *a, const Func *b);
-JOT_FN bool jot_open_same_step(const Func *a, const Func *b, uint32_t step);
-JOT_FN bool jot_open_same(Open *o, const Func *a, const Func *b);
 
 /* plan/open/open.c: the whole, of what the caller asks. False: refused. */
 JOT_FN bool jot_open_begin(Open *o, Arena *arena, const jot_Builder *b);
@@ -145,8 +113,5 @@ JOT_FN bool jot_open_range(Open *root, const int64_t *extent, Open **range);
 JOT_FN void jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s);
 JOT_FN bool jot_open_try(Open *o, Open *root); /* the range itself; false: failed */
 JOT_FN void jot_open_end(Open *o);
-
-/* plan/open/merge.c: o->shared, or why there is none. False: failed. */
-JOT_FN bool jot_open_merge(Open *o);
 
 #endif

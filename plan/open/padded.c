@@ -10,17 +10,21 @@
 
 /* ---- sizes ---------------------------------------------------------------------------------- */
 
+static int64_t
+padded_end(const OpenMasked *m, const EmitEnd *e, int64_t most)
+{
+    int64_t n = e->size ? (m->now[e->size - 1] * e->per + e->step - 1) / e->step * e->times : most;
+
+    return n < most ? n : most;
+}
+
 static void
 padded_launch(const OpenMasked *m, PlanLaunch *l, const int64_t *most)
 {
     int phase;
 
-    for (phase = 0; phase < l->phases; phase++) {
-        const EmitEnd *e = &l->end[phase];
-        int64_t n = e->size ? (m->now[e->size - 1] + e->step - 1) / e->step * e->times : INT64_MAX;
-
-        l->count[phase] = n < most[phase] ? n : most[phase];
-    }
+    for (phase = 0; phase < l->phases; phase++)
+        l->count[phase] = padded_end(m, &l->end[phase], most[phase]);
 }
 
 /* Steps of launches, and what they cost, from which the number of threads follows. */
@@ -35,6 +39,8 @@ padded_steps(OpenMasked *m)
         padded_launch(m, &plan->steps.v[i].quick, m->count[i][1]);
         jot_open_cost(&plan->steps.v[i], &m->cost[i]);
     }
+    for (i = 0; i < plan->launches.n; i++)
+        plan->launches.v[i].steps = padded_end(m, &plan->launches.v[i].end, m->steps[i]);
 }
 
 /* Those of the call; inputs are cleared if they are others than before. */
@@ -54,7 +60,7 @@ padded_sizes(Open *o, const int64_t *extent)
     for (i = 0; i < m->nreals; i++)
         ((float *)m->reals->p)[i] = (float)jot_open_literal_at(&o->space, &m->real[i], extent).f;
     for (i = 0; i < m->nin; i++)
-        if (m->in[i].clear)
+        if ((m->in[i].cleared = m->in[i].clear))
             memset(m->in[i].buf->p, 0, m->in[i].shape.nbytes);
     padded_steps(m);
 }
@@ -74,13 +80,14 @@ padded_extents(const OpenMasked *m, const MaskedVar *v, int64_t *ext)
 
 /* ---- copies --------------------------------------------------------------------------------- */
 
-/* Between a variable and the caller's elements, of which the last dimensions lie in one piece. */
+/* Between the box, or a result of that shape, and the caller's elements, of which the last
+ * dimensions lie in one piece. */
 static void
-padded_copy(const OpenMasked *m, const MaskedVar *v, char *own, bool in)
+padded_copy(const OpenMasked *m, const MaskedVar *v, char *box, char *own, bool in)
 {
     int64_t ext[JOT_MAX_RANK], at[JOT_MAX_RANK] = {0};
     size_t run = jot_dtype_nbytes(v->shape.dtype), total = padded_extents(m, v, ext);
-    char *box = v->buf->p, *end = own + total;
+    char *end = own + total;
     int d = v->shape.rank, k;
 
     for (; d > 0 && ext[d - 1] == v->shape.ext[d - 1]; d--)
@@ -97,6 +104,61 @@ padded_copy(const OpenMasked *m, const MaskedVar *v, char *own, bool in)
         for (k = d; k-- > 0 && ++at[k] == ext[k]; at[k] = 0)
             ;
     }
+}
+
+/* Bytes of the box up to the last of the call's elements. */
+static size_t
+padded_span(const OpenMasked *m, const MaskedVar *v)
+{
+    int64_t ext[JOT_MAX_RANK];
+    size_t last = 0;
+    int d;
+
+    if (!padded_extents(m, v, ext))
+        return 0;
+    for (d = 0; d < v->shape.rank; d++)
+        last = last * (size_t)v->shape.ext[d] + (size_t)(ext[d] - 1);
+    return (last + 1) * jot_dtype_nbytes(v->shape.dtype);
+}
+
+/* A device that has the box has the call's elements. */
+static bool
+padded_upload(const OpenMasked *m, const Buffer *buf, size_t nbytes)
+{
+    Backend *backend = m->ctx->backend;
+
+    return !buf->device || !nbytes
+        || backend->device->upload(backend, m->ctx, buf->device, buf->p, nbytes);
+}
+
+static bool
+padded_put(const OpenMasked *m, MaskedVar *v, const void *own)
+{
+    size_t nbytes = v->cleared ? v->shape.nbytes : padded_span(m, v);
+
+    padded_copy(m, v, v->buf->p, (char *)(uintptr_t)own, true);
+    v->cleared = false;
+    return padded_upload(m, v->buf, nbytes);
+}
+
+/* A result on the device comes as far as it is asked for. */
+static bool
+padded_take(OpenMasked *m, MaskedVar *v, uint32_t k, void *own)
+{
+    const Buffer *result = jot_func_result(m->f, &m->f->output[k].from);
+    Backend *backend = m->ctx->backend;
+    char *box = result->p;
+    size_t nbytes = padded_span(m, v);
+
+    if (!box && nbytes) {
+        if (!v->buf && !(v->buf = jot_buffer_new(m->ctx, v->shape.nbytes)))
+            return jot_fail_memory(m->ctx, "call");
+        box = v->buf->p;
+        if (!backend->device->download(backend, m->ctx, box, result->device, nbytes))
+            return false;
+    }
+    padded_copy(m, v, box, own, false);
+    return true;
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -116,27 +178,34 @@ padded_fits(Open *o, const char *list, int n, const MaskedVar *v, const void *p,
 }
 
 static bool
-padded_run(Open *o)
+padded_run(Open *o, const void *const *in, void *const *out)
 {
     OpenMasked *m = o->masked;
-    jot_In in[MASKED_VARS + 2];
-    jot_Out out[MASKED_VARS];
+    Buffer *buf[MASKED_VARS + 2];
     int i, n = 0;
+    bool ok = true;
 
-    for (i = 0; i < m->nin; i++)
-        in[n++] = JOT_IN(m->in[i].buf->p, m->in[i].shape.nbytes);
-    in[n++] = JOT_IN(m->sizes->p, MASKED_SIZES * sizeof(int64_t));
+    for (i = 0; ok && i < m->nin; i++) {
+        ok = padded_put(m, &m->in[i], in[i]);
+        buf[n++] = m->in[i].buf;
+    }
+    ok = ok && padded_upload(m, m->sizes, m->sizes->nbytes)
+      && padded_upload(m, m->reals, m->reals->nbytes);
+    buf[n++] = m->sizes;
     if (m->nreals)
-        in[n++] = JOT_IN(m->reals->p, ((size_t)m->nreals + 1) * sizeof(float));
-    for (i = 0; i < m->nout; i++)
-        out[i] = JOT_OUT(m->out[i].buf->p, m->out[i].shape.nbytes);
-    return jot_func_call(m->f, (jot_Ins){n, in}, (jot_Outs){m->nout, out});
+        buf[n++] = m->reals;
+    ok = ok && jot_func_begin(m->f, buf);
+    for (i = 0; ok && i < m->nout; i++)
+        ok = padded_take(m, &m->out[i], (uint32_t)i, out[i]);
+    return jot_func_finish(m->f, ok);
 }
 
 JOT_FN bool
 jot_masked_call(Open *o, const int64_t *extent, jot_Ins in, jot_Outs out)
 {
     OpenMasked *m = o->masked;
+    const void *from[MASKED_VARS];
+    void *to[MASKED_VARS];
     int i;
 
     if (in.n != m->nin || out.n != m->nout)
@@ -154,12 +223,10 @@ jot_masked_call(Open *o, const int64_t *extent, jot_Ins in, jot_Outs out)
         if (!padded_fits(o, "out", i, &m->out[i], out.v[i].data, out.v[i].nbytes))
             return false;
     for (i = 0; i < in.n; i++)
-        padded_copy(m, &m->in[i], (char *)(uintptr_t)in.v[i].data, true);
-    if (!padded_run(o))
-        return false;
+        from[i] = in.v[i].data;
     for (i = 0; i < out.n; i++)
-        padded_copy(m, &m->out[i], out.v[i].data, false);
-    return true;
+        to[i] = out.v[i].data;
+    return padded_run(o, from, to);
 }
 
 static Node *
@@ -193,6 +260,8 @@ JOT_FN bool
 jot_masked_call_vars(Open *o, const int64_t *extent, jot_Vars in, jot_Var *out)
 {
     OpenMasked *m = o->masked;
+    const void *from[MASKED_VARS];
+    void *to[MASKED_VARS];
     int64_t ext[JOT_MAX_RANK];
     int k, made = 0;
     bool ok;
@@ -208,21 +277,18 @@ jot_masked_call_vars(Open *o, const int64_t *extent, jot_Vars in, jot_Var *out)
         ok = padded_var_fits(o, in, k);
     ok = ok && jot_run(o->ctx, in);
     for (k = 0; ok && k < in.n; k++)
-        ok = jot_buffer_back(o->ctx, padded_node(o, in.v[k])->data)
-          || jot_fail_memory(o->ctx, "call_vars");
+        ok = (from[k] = jot_data_host(o->ctx, padded_node(o, in.v[k])->data, "call_vars")) != NULL
+          || !padded_node(o, in.v[k])->nelem;
     for (; ok && made < m->nout; made++) {
         padded_extents(m, &m->out[made], ext);
         out[made] = jot_array(o->ctx, m->out[made].shape.dtype,
                               jot_ints(m->out[made].shape.rank, ext), NULL);
         ok = out[made].slot != 0;
+        to[made] = ok ? padded_node(o, out[made])->data->p : NULL;
     }
-    for (k = 0; ok && k < in.n; k++)
-        padded_copy(m, &m->in[k], padded_node(o, in.v[k])->data->p, true);
-    ok = ok && padded_run(o);
-    for (k = 0; k < made; k++)
-        if (ok)
-            padded_copy(m, &m->out[k], padded_node(o, out[k])->data->p, false);
-        else if (out[k].slot)
+    ok = ok && padded_run(o, from, to);
+    for (k = 0; !ok && k < made; k++)
+        if (out[k].slot)
             jot_free(out[k]);
     for (k = 0; !ok && k < m->nout; k++)
         out[k] = JOT_POISON(o->ctx);

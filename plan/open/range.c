@@ -6,10 +6,9 @@
  * A range is tried when a call first falls into it: the whole at once, the others later, no more
  * than OPEN_RANGES of them. Sizes of ranges of a few have a plan each.
  *
- * A range has the plan for the most extents, masked, where its graph allows; else texts that are
- * compared. For a file it is the other way round.
+ * A range has the plan for its most extents, masked, where its graph allows.
  *
- * Read before: plan/open/merge.h, plan/open/masked.h. After: plan/open/open.c. */
+ * Read before: plan/open/masked.h. After: plan/open/open.c. */
 #include "plan/open/masked.h"
 
 /* ---- trying ------------------------------------------------------------------------------- */
@@ -49,13 +48,6 @@ jot_open_cost(PlanStep *step, const OpenCost *most)
     step->cost.points = most->cost.points * part;
 }
 
-/* It has a plan, for extents from low on. */
-static bool
-range_there(const Open *o)
-{
-    return o->shared || o->masked;
-}
-
 /* What jot_open_why says of a range, below it first said of the whole. */
 static void
 range_told(const Open *o, const Open *root, Text *t)
@@ -67,9 +59,9 @@ range_told(const Open *o, const Open *root, Text *t)
     if (o != root) {
         jot_text_f(t, "; ");
         jot_open_between(o, o->space.least, o->space.most, t);
-        jot_text_f(t, range_there(o) ? ": one plan" : ": ");
+        jot_text_f(t, o->masked ? ": one plan" : ": ");
     }
-    if (!range_there(o))
+    if (!o->masked)
         jot_text_f(t, "%s: %s", o->half[0] || o->half[1] ? "no one plan serves each size"
                                                          : "each size has a plan of its own",
                    o->why);
@@ -99,58 +91,6 @@ range_tell(Open *root)
     jot_plan_log(root->ctx, &dump);
 }
 
-/* A plan of the most extents alone is none of a range: its halves may have some. */
-static void
-range_serves(Open *o)
-{
-    Text why = {NULL, o->why, 0, sizeof o->why};
-    bool one = true, some = false;
-    int d;
-
-    for (d = 0; o->shared && d < o->space.n; d++) {
-        one &= o->low[d] == o->space.most[d];
-        some |= o->space.least[d] < o->space.most[d];
-    }
-    if (!o->shared || !one || !some)
-        return;
-    jot_func_end(o->shared);
-    o->shared = NULL;
-    jot_vec_free(&o->ctx->mem, o->numbers);
-    jot_text_f(&why, "the plan of the largest serves no other");
-}
-
-/* A file has texts that follow the extents, or else a plan for the most; why there are none of the
- * first is what is told if there is none of the second, either. */
-static bool
-range_masked(Open *o)
-{
-    char why[sizeof o->why];
-    bool ok;
-
-    memcpy(why, o->why, sizeof why);
-    ok = jot_open_mask(o, &o->masked);
-    if (!o->masked)
-        memcpy(o->why, why, sizeof why);
-    return ok;
-}
-
-/* Texts, where the plan for the most does not serve; why neither does. */
-static bool
-range_merged(Open *o)
-{
-    char why[sizeof o->why];
-    Text t = {NULL, o->why, 0, sizeof o->why};
-    bool ok;
-
-    memcpy(why, o->why, sizeof why);
-    ok = jot_open_merge(o);
-    if (o->shared || !why[0])
-        return ok;
-    t.n = jot_str_len(o->why);
-    jot_text_f(&t, "; one plan for the most: %s", why);
-    return ok;
-}
-
 JOT_FN bool
 jot_open_try(Open *o, Open *root)
 {
@@ -162,15 +102,8 @@ jot_open_try(Open *o, Open *root)
     o->whole = !o->dialect && !backend->compile;
     if (o->whole)
         jot_text_f(&why, "the interpreter has no kernels");
-    else if (!o->dialect && !backend->device && !jot_open_mask(o, &o->masked))
+    else if (!jot_open_mask(o, &o->masked))
         return false;
-    else if (!o->masked && !range_merged(o))
-        return false;
-    range_serves(o);
-    if (o->dialect && !o->shared && !range_masked(o))
-        return false;
-    if (o->shared && !(o->cost = jot_open_costs(&o->shared->arena, o->shared->plan)))
-        return jot_fail_memory(o->ctx, "compile_open");
     o->tried = true;
     range_tell(root);
     return true;
@@ -227,7 +160,7 @@ jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s)
 
     *s = o->space;
     *at = NULL;
-    if (range_there(o)) {
+    if (o->masked) {
         for (d = 0; extent[d] >= o->low[d]; d++)
             s->least[d] = o->low[d];
         s->most[d] = o->low[d] - s->step[d];
@@ -255,9 +188,9 @@ jot_open_range(Open *root, const int64_t *extent, Open **range)
     for (*range = NULL;; o = *at) {
         if (!jot_open_try(o, root))
             return false;
-        for (d = 0; range_there(o) && d < o->space.n && extent[d] >= o->low[d]; d++)
+        for (d = 0; o->masked && d < o->space.n && extent[d] >= o->low[d]; d++)
             ;
-        if (range_there(o) && d == o->space.n) {
+        if (o->masked && d == o->space.n) {
             *range = o;
             return true;
         }
@@ -284,7 +217,6 @@ jot_open_end(Open *o)
 
     if (!o)
         return;
-    jot_func_end(o->shared);
     jot_masked_end(o->masked);
     for (d = 0; d < OPEN_MOST; d++)
         jot_open_end(o->below[d]);
@@ -293,6 +225,5 @@ jot_open_end(Open *o)
     for (i = 0; i < o->sizes.n; i++)
         jot_func_end(o->sizes.v[i].f);
     jot_vec_free(&o->ctx->mem, o->sizes);
-    jot_vec_free(&o->ctx->mem, o->numbers);
     jot_mem_free(&o->ctx->mem, o, sizeof *o);
 }

@@ -1,10 +1,9 @@
 /* plan/open/written.c - a function with open extents as one C file: the extents are its arguments.
  *
  *     NAME(arena, n0, in0, .., out0, ..)     out of bounds: 1 + which, nothing is done
- *       n0 >= 2:  NAME_p0                    u0 = n0 - 38; kernels, given 64 + 8*u0, ...
+ *       n0 >= 2:  NAME_p0                    inputs laid into the arena as large as at most, and
+ *                                            the extents; NAME_p0m; results taken from there
  *       n0 == 1:  NAME_p1                    kernels of one size
- *       n0 >= 4:  NAME_p2                    inputs laid into the arena as large as at most, and
- *                                            the extents; NAME_p2m; results taken from there
  *
  * Ranges that calls of a function would try one by one are tried at once; what has no plan with
  * others is a function of one size, if there are few. Tables and kernels are there once.
@@ -19,7 +18,7 @@ enum { EXPORT_SIZES = 16 };   /* functions of one size, at most */
 typedef struct {
     Export e;
     char name[80];
-    Func *own;                /* of one size; NULL: range->shared, or range->masked */
+    Func *own;                /* of one size; NULL: range->masked */
     const Open *range;
     const OpenMasked *masked;
     size_t at;                /* in the arena: the variables of the most extents */
@@ -106,7 +105,7 @@ pieces_of(OpenFile *x, Open *o, int depth)
 
     if (!jot_open_try(o, x->root))
         return false;
-    if (!o->shared && !o->masked)
+    if (!o->masked)
         return o->whole ? pieces_sizes(x, s, o->why)
                         : pieces_within(x, o, s->least, depth)
                        && pieces_within(x, o, s->most, depth);
@@ -148,34 +147,13 @@ file_literal(Export *e, const OpenSpace *s, const OpenLiteral *how)
 {
     char over[40];
 
-    if (how->form == OPEN_RATIO) {
+    if (how->ratio) {
         jot_text_float(over, how->over, false);
         jot_text_f(&e->t, "%s / (double)", over);
     }
-    jot_text_f(&e->t, how->form == OPEN_RATIO ? "(" : "");
+    jot_text_f(&e->t, how->ratio ? "(" : "");
     file_polynomial(&e->t, s, &how->fit);
-    jot_text_f(&e->t, how->form == OPEN_RATIO ? ")" : "");
-}
-
-static int
-file_follows(Export *e, const void *at, bool print)
-{
-    const Open *o = e->open;
-    const OpenNumber *n = NULL;
-    bool real;
-    uint32_t i;
-
-    for (i = 0; i < o->numbers.n && !n; i++)
-        n = o->numbers.v[i].at == at ? &o->numbers.v[i] : NULL;
-    if (!n)
-        return 0;
-    real = n->kind == OPEN_LITERAL && n->how.dtype >= JOT_F16;
-    if (!print)
-        return real ? 'f' : 'i';
-    jot_text_f(&e->t, "%s(", !real ? "" : n->how.narrow ? "(float)" : "(double)");
-    file_literal(e, &o->space, &n->how);
-    jot_text_f(&e->t, ")");
-    return real ? 'f' : 'i';
+    jot_text_f(&e->t, how->ratio ? ")" : "");
 }
 
 /* ---- the file ------------------------------------------------------------------------------- */
@@ -212,7 +190,7 @@ file_shape(const OpenFile *x, Export *e, const char *what, uint32_t k, const Fun
         jot_text_f(&e->t, "%s", r ? ", " : "");
         if (v && v->size[r])
             file_polynomial(&e->t, &p->range->space, &m->size[v->size[r] - 1]);
-        else if (!p->range || m || !file_follows(e, &shape->ext[r], true))
+        else
             jot_text_f(&e->t, "%lld", (long long)shape->ext[r]);
     }
     jot_text_f(&e->t, ")\n");
@@ -221,16 +199,17 @@ file_shape(const OpenFile *x, Export *e, const char *what, uint32_t k, const Fun
 static void
 file_head(const OpenFile *x, Export *e, size_t arena)
 {
-    const OpenSpace *s = &x->root->space, *own = e->open ? &((const Open *)e->open)->space : NULL;
+    const OpenSpace *s = &x->root->space;
+    const Open *range = x->pieces.v[0].range;
     int d, i;
 
     jot_text_f(&e->t, "/* %s - C99 made by jot; it needs no library.\n *\n", x->name);
     for (d = 0; d < s->n; d++) {
         jot_text_f(&e->t, " *   n%d   %s, %lld to %lld in steps of %lld", d, x->root->name[d],
                    (long long)s->least[d], (long long)s->most[d], (long long)s->step[d]);
-        if (own)
-            jot_text_f(&e->t, "; u%d = (n%d - %lld)/%lld", d, d, (long long)own->base[d],
-                       (long long)own->step[d]);
+        if (range)
+            jot_text_f(&e->t, "; u%d = (n%d - %lld)/%lld", d, d, (long long)range->space.base[d],
+                       (long long)range->space.step[d]);
         jot_text_f(&e->t, "\n");
     }
     for (i = 0; i < x->root->nin; i++)
@@ -431,12 +410,10 @@ file_begin(OpenFile *x, size_t *arena, jot_WriteFn *write, void *user)
         t = (Text){NULL, p->most_name, 0, sizeof p->most_name};
         jot_text_f(&t, "%s_p%um", x->name, i);
         p->e.name = p->masked ? p->most_name : p->name;
-        p->e.f = p->own ? p->own : p->masked ? p->masked->f : p->range->shared;
+        p->e.f = p->own ? p->own : p->masked->f;
         p->e.before = i ? &x->pieces.v[i - 1].e : NULL;
         p->e.write = write;
         p->e.user = user;
-        p->e.open = p->range;
-        p->e.follows = p->range && !p->masked ? file_follows : NULL;
         if (!jot_export_begin(&p->e))
             return false;
         p->at = file_room(p->e.arena_nbytes);

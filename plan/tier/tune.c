@@ -278,7 +278,7 @@ jot_plan_tunes(Make *m)
 {
     jot_Ctx *ctx = m->ctx;
 
-    return !m->plan->open && !ctx->config.deterministic && !ctx->config.lanes
+    return !m->plan->ends && !ctx->config.deterministic && !ctx->config.lanes
            && !m->dialect->device && !ctx->status && !ctx->mem.failed
            && (tune_may_measure(m) || ctx->plans->tuned
                || (ctx->tune_store && ctx->tune_store->any(ctx)));
