@@ -101,6 +101,16 @@ create_array(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, cons
     return id ? create_done(ctx, mark, id, param) : JOT_POISON(ctx);
 }
 
+JOT_FN jot_Var
+jot_array_unset(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape, bool host)
+{
+    uint32_t mark = ctx->loose.n;
+    Buffer *buf = create_buffer(ctx, op, dtype, shape, host);
+    NodeId id = buf ? create_leaf(ctx, dtype, shape, buf, 0) : 0;
+
+    return id ? create_done(ctx, mark, id, false) : JOT_POISON(ctx);
+}
+
 jot_Var
 jot_array(jot_Ctx *ctx, jot_DType dtype, jot_Ints shape, const void *data)
 {

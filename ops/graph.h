@@ -424,6 +424,10 @@ JOT_FN NodeId jot_node_at(jot_Ctx *ctx, jot_Vars list, int k, const char *op, co
 JOT_FN bool jot_nodes_of(jot_Ctx *ctx, jot_Vars list, const char *op, const char *arg,
                          NodeId *out); /* ... all of them */
 JOT_FN jot_Var jot_var_outside(jot_Ctx *ctx, NodeId id); /* as jot_var_of, but outside all scopes */
+/* An array whose elements somebody writes or brings before anybody reads; host: in memory that is
+ * there (ops/create.c). */
+JOT_FN jot_Var jot_array_unset(jot_Ctx *ctx, const char *op, jot_DType dtype, jot_Ints shape,
+                               bool host);
 #define JOT_POISON(c) ((jot_Var){(c), 0, 0})
 
 /* ---- dtypes (ops/dtype.c) ---- */

@@ -366,7 +366,8 @@ call_vars_in(Func *f, jot_Vars in)
     return true;
 }
 
-/* New arrays; the first that asks for a result has it computed there. */
+/* New arrays; the first that asks for a result has it computed there, and where the graph runs all
+ * of them share results. */
 static bool
 call_vars_out(Func *f, jot_Var *out)
 {
@@ -376,7 +377,8 @@ call_vars_out(Func *f, jot_Var *out)
         const FuncShape *shape = &f->output[k].shape;
         const FuncFrom *from = &f->output[k].from;
 
-        out[k] = jot_array(f->ctx, shape->dtype, jot_ints(shape->rank, shape->ext), NULL);
+        out[k] = jot_array_unset(f->ctx, "call_vars", shape->dtype,
+                                 jot_ints(shape->rank, shape->ext), !f->graphed);
         if (!out[k].slot)
             return false;
         if (from->computed && !f->graphed && !f->roots.v[from->at].to)
