@@ -388,7 +388,7 @@ call_vars_out(Func *f, jot_Var *out)
 }
 
 static void
-call_bind(FuncLeaf *leaf, Buffer *buf)
+call_bind_input(FuncLeaf *leaf, Buffer *buf)
 {
     leaf->view = *buf;
     leaf->buf = buf;
@@ -402,7 +402,7 @@ call_vars_bind(Func *f, jot_Vars in)
 
     for (k = 0; k < f->leaves.n; k++)
         if (f->leaves.v[k].kind == LEAF_INPUT)
-            call_bind(&f->leaves.v[k], call_node(f, in.v[f->leaves.v[k].input])->data);
+            call_bind_input(&f->leaves.v[k], call_node(f, in.v[f->leaves.v[k].input])->data);
 }
 
 JOT_FN bool
@@ -413,7 +413,7 @@ jot_func_begin(Func *f, Buffer *const *in)
 
     for (k = 0; ok && k < f->leaves.n; k++)
         if (f->leaves.v[k].kind == LEAF_INPUT)
-            call_bind(&f->leaves.v[k], in[f->leaves.v[k].input]);
+            call_bind_input(&f->leaves.v[k], in[f->leaves.v[k].input]);
     return ok && jot_func_launch(f) && jot_func_fetch(f, 0);
 }
 

@@ -12,7 +12,7 @@
 /* ---- the numbers ----------------------------------------------------------------------------- */
 
 static void
-map_number(MapNumbers *m, int64_t v)
+sizes_number(MapNumbers *m, int64_t v)
 {
     if (m->n < MASK_NUMBERS)
         m->v[m->n] = v;
@@ -21,30 +21,30 @@ map_number(MapNumbers *m, int64_t v)
 
 /* What it is but for its numbers, which go to m in their order. */
 static uint64_t
-map_hash(const IxPool *pool, uint64_t hash, Ix ix, MapNumbers *m)
+sizes_hash(const IxPool *pool, uint64_t hash, Ix ix, MapNumbers *m)
 {
     const IxRec *r = &pool->recs.v[ix];
     uint32_t i;
 
     hash = jot_hash_u64(hash, r->op | (uint64_t)r->n << 8);
     switch (r->op) {
-    case IX_CONST: map_number(m, r->c); return hash;
+    case IX_CONST: sizes_number(m, r->c); return hash;
     case IX_AXIS: return jot_hash_u64(hash, r->a);
     case IX_SUM:
-        map_number(m, r->c);
+        sizes_number(m, r->c);
         for (i = 0; i < r->n; i++) {
-            map_number(m, pool->terms.v[r->at + i].k);
-            hash = map_hash(pool, hash, pool->terms.v[r->at + i].atom, m);
+            sizes_number(m, pool->terms.v[r->at + i].k);
+            hash = sizes_hash(pool, hash, pool->terms.v[r->at + i].atom, m);
         }
         return hash;
     case IX_LOAD:
         hash = jot_hash_u64(hash, r->a);
         for (i = 0; i < r->n; i++)
-            hash = map_hash(pool, hash, pool->args.v[r->at + i], m);
+            hash = sizes_hash(pool, hash, pool->args.v[r->at + i], m);
         return hash;
     default:
-        hash = r->a ? map_hash(pool, hash, r->a, m) : hash;
-        return r->b ? map_hash(pool, hash, r->b, m) : hash;
+        hash = r->a ? sizes_hash(pool, hash, r->a, m) : hash;
+        return r->b ? sizes_hash(pool, hash, r->b, m) : hash;
     }
 }
 
@@ -55,9 +55,9 @@ jot_mask_map(jot_Ctx *ctx, const Node *n, uint64_t hash, MapNumbers *m)
 
     m->n = 0;
     for (i = 0; i < n->nindex; i++)
-        hash = map_hash(&ctx->ix, hash, n->index[i], m);
+        hash = sizes_hash(&ctx->ix, hash, n->index[i], m);
     for (i = 0; i < n->ncond; i++)
-        hash = map_hash(&ctx->ix, hash, n->cond[i], m);
+        hash = sizes_hash(&ctx->ix, hash, n->cond[i], m);
     return hash;
 }
 
@@ -71,7 +71,7 @@ typedef struct {
 } MapAgain;
 
 static Ix
-map_size(const MapAgain *w, uint8_t size)
+sizes_at(const MapAgain *w, uint8_t size)
 {
     Ix at = jot_ix_const(w->pool, size - 1);
 
@@ -79,10 +79,10 @@ map_size(const MapAgain *w, uint8_t size)
 }
 
 static Ix
-map_sum(MapAgain *w, const IxRec *r, Ix (*again)(MapAgain *w, Ix ix))
+sizes_sum(MapAgain *w, const IxRec *r, Ix (*again)(MapAgain *w, Ix ix))
 {
     uint8_t size = *w->size++;
-    Ix sum = size ? map_size(w, size) : jot_ix_const(w->pool, r->c);
+    Ix sum = size ? sizes_at(w, size) : jot_ix_const(w->pool, r->c);
     uint32_t i;
 
     for (i = 0; i < r->n; i++) {
@@ -91,31 +91,31 @@ map_sum(MapAgain *w, const IxRec *r, Ix (*again)(MapAgain *w, Ix ix))
 
         size = *w->size++;
         atom = again(w, t.atom);
-        sum = jot_ix_add(w->pool, sum, size ? jot_ix_mul(w->pool, atom, map_size(w, size), w->space)
+        sum = jot_ix_add(w->pool, sum, size ? jot_ix_mul(w->pool, atom, sizes_at(w, size), w->space)
                                             : jot_ix_scale(w->pool, atom, t.k));
     }
     return sum;
 }
 
 static Ix
-map_again(MapAgain *w, Ix ix)
+sizes_again(MapAgain *w, Ix ix)
 {
     const IxRec r = w->pool->recs.v[ix];
     Ix arg[JOT_MAX_RANK], a, b;
     uint32_t i;
 
     switch (r.op) {
-    case IX_CONST: w->size++; return w->size[-1] ? map_size(w, w->size[-1]) : ix;
+    case IX_CONST: w->size++; return w->size[-1] ? sizes_at(w, w->size[-1]) : ix;
     case IX_AXIS: return ix;
-    case IX_SUM: return map_sum(w, &r, map_again);
+    case IX_SUM: return sizes_sum(w, &r, sizes_again);
     case IX_LOAD:
         for (i = 0; i < r.n; i++)
-            arg[i] = map_again(w, w->pool->args.v[r.at + i]);
+            arg[i] = sizes_again(w, w->pool->args.v[r.at + i]);
         return jot_ix_load(w->pool, (int)r.a, (int)r.n, arg);
     default: break;
     }
-    a = r.a ? map_again(w, r.a) : 0;
-    b = r.b ? map_again(w, r.b) : 0;
+    a = r.a ? sizes_again(w, r.a) : 0;
+    b = r.b ? sizes_again(w, r.b) : 0;
     switch (r.op) {
     case IX_DIV: return jot_ix_div(w->pool, a, b, w->space);
     case IX_MOD: return jot_ix_mod(w->pool, a, b, w->space);
@@ -138,12 +138,12 @@ jot_mask_mapped(const Mask *k, const MaskNode *own, const MaskNode *from, NodeSp
     int i, d;
 
     for (i = 0; i < spec->nindex; i++)
-        map->index[i] = map_again(&w, spec->index[i]);
+        map->index[i] = sizes_again(&w, spec->index[i]);
     for (i = 0; i < spec->ncond; i++)
-        map->cond[i] = map_again(&w, spec->cond[i]);
+        map->cond[i] = sizes_again(&w, spec->cond[i]);
     for (d = 0; own->from && d < from->rank; d++)
         if (own->inside[d] && spec->ncond < MASK_CONDS)
-            map->cond[spec->ncond++] = jot_ix_lt(pool, map->index[d], map_size(&w, from->size[d]),
+            map->cond[spec->ncond++] = jot_ix_lt(pool, map->index[d], sizes_at(&w, from->size[d]),
                                                  &space);
         else if (own->inside[d])
             return false;
