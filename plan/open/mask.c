@@ -189,7 +189,8 @@ mask_again(Mask *k, NodeId id, const MaskNode *all, const MaskNode *own, bool sc
         input[i] = all[jot_node(ctx, n->input[i])->at].now;
     if (n->kind == NODE_REDUCE)
         input[0] = mask_terms(k, n, own, from, input[0]);
-    if (!own->mapped && !scaled && !memcmp(input, n->input, (size_t)n->ninputs * sizeof *input))
+    if (!own->mapped && !scaled
+        && (!n->ninputs || !memcmp(input, n->input, (size_t)n->ninputs * sizeof *input)))
         return id;
     if (!input[0])
         return 0;
