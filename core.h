@@ -591,7 +591,7 @@ JOT_API bool jot_export_text(jot_Ctx *ctx, const char *name, jot_Vars inputs, jo
  *
  * It returns 0, or 1 + k where nk is out of its bounds or between its steps: then nothing is read
  * or written. NAME_ARENA is enough for the most extents. Inputs and outputs are as large as the
- * extents say. Where one text does not serve all sizes, there are several in the file; refused
+ * extents say. Where one plan does not serve all sizes there are several in the file; refused
  * (JOT_EUSE, with the sizes and why) is a function of which more than 16 sizes have plans of their
  * own. */
 JOT_API bool jot_export_open(jot_Ctx *ctx, const char *name, const jot_Builder *builder,

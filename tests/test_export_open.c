@@ -15,9 +15,9 @@
 #include <dlfcn.h>
 #include <unistd.h>
 
-typedef enum { DENSE, CONV, ATTENTION, MEANS, LENGTH, PICTURE, UPDATE, OWN, CODE, KINDS } Kind;
+typedef enum { DENSE, CONV, ATTENTION, MEANS, LENGTH, PICTURE, UPDATE, OWN, LESS, CODE, KINDS } Kind;
 static const char *const kinds[KINDS] = {"dense", "conv", "attention", "means", "length",
-                                         "picture", "update", "own", "code"};
+                                         "picture", "update", "own", "less", "code"};
 enum { WIDTH = 12, ROOM = 1 << 15 };
 
 typedef struct { Kind kind; jot_Var p[2]; const float *data; } Net;
@@ -48,6 +48,8 @@ sizes(Kind kind, const int64_t *e, size_t *out)
 {
     size_t n = (size_t)e[0], m = (size_t)e[1];
 
+    if (kind == LESS) /* none of batch 1 */
+        return *out = (n - 1) * WIDTH;
     *out = kind == DENSE ? n * 7 : kind == CONV ? n * 6 * 64 : kind == ATTENTION ? n * m * WIDTH
          : kind == PICTURE ? 6 * (n / 2) * (m / 2) : kind == MEANS || kind == LENGTH ? n * WIDTH : kind == UPDATE ? WIDTH : n * 20;
     return kind == CONV ? n * 128 : kind == PICTURE ? 2 * n * m : kind == ATTENTION ? n * m * WIDTH : n * WIDTH;
@@ -78,7 +80,7 @@ build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
               : net->kind == PICTURE ? jot_array(c, JOT_F32, JOT_SHAPE(1, 2, e[0], e[1]), net->data)
               : net->kind == ATTENTION
               ? jot_array(c, JOT_F32, JOT_SHAPE(e[0], e[1], WIDTH), net->data)
-              : jot_array(c, JOT_F32, JOT_SHAPE(e[0], WIDTH), net->data);
+              : jot_array(c, JOT_F32, JOT_SHAPE(e[0] - (net->kind == LESS), WIDTH), net->data);
     switch (net->kind) {
     case DENSE:
         x = jot_matmul(jot_relu(jot_matmul(x, net->p[0])), net->p[1]);
@@ -104,6 +106,7 @@ build(jot_Ctx *c, const int64_t *e, jot_Var *in, jot_Var *out, void *user)
     case OWN:
         out[0] = jot_mul(jot_matmul(x, net->p[0]), jot_array(c, JOT_F32, JOT_SHAPE(e[0], 1), own));
         break;
+    case LESS: out[0] = jot_exp(x); break;
     default: jot_code(c, &code, out);
     }
     return jot_ok(out[0]);

@@ -52,7 +52,7 @@ demanded_follows(const Kernel *k, const Value *v, int *first)
     *first = v->op == VAL_EW && v->ew == EW_SELECT;
     switch (v->op) {
     case VAL_CONST: case VAL_INDEX: case VAL_AT: return true;
-    case VAL_REDUCE: if (v->narg != 1) return false;
+    case VAL_REDUCE: if (v->narg != 1 || v->scaled) return false;
         break;
     case VAL_EW: break;
     default: return false;

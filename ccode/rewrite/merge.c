@@ -235,7 +235,8 @@ merge_pair(Merge *m)
     if (!jot_axis_end(k, m->b) && jot_axis_end(k, m->a)) { /* rows that end are so many points */
         k->axes.v[m->a].end = jot_ix_scale(k->ix, k->axes.v[m->a].end, k->axes.v[m->b].ext);
         k->axes.v[m->a].ended = ext;
-    }
+    } else
+        k->axes.v[m->a].end = 0;
     k->axes.v[m->a].ext = ext;
     k->axes.v[m->b].ext = 1;
     jot_kernel_refresh(k);

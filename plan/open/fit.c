@@ -1,9 +1,9 @@
-/* plan/open/fit.c - numbers of a plan as functions of its open extents.
+/* plan/open/fit.c - numbers of a graph as functions of its open extents.
  *
  *     samples   8 9 10      a stride   64 72 80      differences   64   8   0
  *     extent n = 8 + u      64 + 8 u + 0 u (u - 1) / 2
  *
- * Extents, strides and counts are sums and products of the extents, so polynomials; each extent
+ * Extents, and numbers of maps, are sums and products of the extents, so polynomials; each extent
  * occurs at most squared (a row of scores for each of n rows). Three samples side by side along
  * each extent determine them; the others must lie on them, or the number is none that is followed.
  * A literal may be a constant divided by one: the weight of a mean.
@@ -155,24 +155,15 @@ jot_open_constant(const OpenSpace *s, const OpenFit *fit)
 
 /* ---- literals ------------------------------------------------------------------------------ */
 
-static bool
-literal_is_float(jot_DType dtype)
-{
-    return dtype >= JOT_F16;
-}
-
 JOT_FN jot_Scalar
 jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how, const int64_t *extent)
 {
     int64_t v = jot_open_value(s, &how->fit, extent);
     jot_Scalar r;
 
-    r.i = v;
-    if (literal_is_float(how->dtype)) {
-        r.f = how->ratio ? how->over / (double)v : (double)v;
-        if (how->narrow)
-            r.f = (float)r.f;
-    }
+    r.f = how->ratio ? how->over / (double)v : (double)v;
+    if (how->narrow)
+        r.f = (float)r.f;
     return r;
 }
 
@@ -227,23 +218,18 @@ literal_ratio(const OpenSpace *s, const jot_Scalar *v, const bool *valid, OpenLi
 }
 
 JOT_FN bool
-jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool *valid, jot_DType dtype,
-                 OpenLiteral *how)
+jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool *valid, OpenLiteral *how)
 {
     int64_t k[OPEN_TERMS];
     int i;
 
     memset(how, 0, sizeof *how);
-    how->dtype = dtype;
-    for (i = 0; i < s->grid; i++) {
-        k[i] = v[i].i;
-        if (literal_is_float(dtype) && !literal_integer(v[i].f, &k[i]))
-            break;
-    }
+    for (i = 0; i < s->grid && literal_integer(v[i].f, &k[i]); i++)
+        ;
     if (i == s->grid) {
         jot_open_fit(s, k, &how->fit);
         if (literal_holds(s, v, valid, how))
             return true;
     }
-    return literal_is_float(dtype) && literal_ratio(s, v, valid, how);
+    return literal_ratio(s, v, valid, how);
 }

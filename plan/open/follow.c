@@ -1,5 +1,5 @@
 /* plan/open/follow.c - what of a graph follows its extents: the graphs of all samples are to be the
- * same but for extents, constants and numbers of maps, which are fitted as numbers of a plan are.
+ * same but for extents, constants and numbers of maps, which are fitted (plan/open/fit.c).
  *
  *     builder(1000), builder(999), ...   extents 1000, 999, ...    a size, n
  *                                        1/1000, 1/999, ...        a constant, 1/n
@@ -252,7 +252,7 @@ follow_real(Mask *k, uint32_t j)
     }
     if (same == s->samples)
         return 0;
-    if (m->nreals == MASKED_SIZES || !jot_open_literal(s, v, k->good, JOT_F32, &how)) {
+    if (m->nreals == MASKED_SIZES || !jot_open_literal(s, v, k->good, &how)) {
         jot_mask_not(k, "a constant follows none of the forms that are known");
         return 0;
     }

@@ -42,7 +42,6 @@ typedef struct { int64_t term[OPEN_TERMS]; } OpenFit;
 /* How a constant follows: as a polynomial, or (ratio) as `over` divided by one; narrow: as f32. */
 typedef struct {
     bool ratio, narrow;
-    jot_DType dtype;
     double over;
     OpenFit fit;
 } OpenLiteral;
@@ -86,9 +85,9 @@ JOT_FN uint8_t jot_open_level(const OpenSpace *s, const bool *good);
 JOT_FN void jot_open_fit(const OpenSpace *s, const int64_t *v, OpenFit *fit);
 JOT_FN int64_t jot_open_value(const OpenSpace *s, const OpenFit *fit, const int64_t *extent);
 JOT_FN bool jot_open_constant(const OpenSpace *s, const OpenFit *fit);
-/* A literal through v[0..samples), where valid says so; false: none of these forms is. */
+/* A literal, a float, through v[0..samples), where valid says so; false: none of these forms is. */
 JOT_FN bool jot_open_literal(const OpenSpace *s, const jot_Scalar *v, const bool *valid,
-                             jot_DType dtype, OpenLiteral *how);
+                             OpenLiteral *how);
 JOT_FN jot_Scalar jot_open_literal_at(const OpenSpace *s, const OpenLiteral *how,
                                       const int64_t *extent);
 

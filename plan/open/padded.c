@@ -137,28 +137,25 @@ padded_put(const OpenMasked *m, MaskedVar *v, const void *own)
     size_t nbytes = v->cleared ? v->shape.nbytes : padded_span(m, v);
 
     padded_copy(m, v, v->buf->p, (char *)(uintptr_t)own, true);
-    v->cleared = false;
-    return padded_upload(m, v->buf, nbytes);
+    v->cleared &= !padded_upload(m, v->buf, nbytes); /* else the box is to go there again */
+    return !v->cleared;
 }
 
 /* A result on the device comes as far as it is asked for. */
 static bool
-padded_take(OpenMasked *m, MaskedVar *v, uint32_t k, void *own)
+padded_fetch(OpenMasked *m, MaskedVar *v, uint32_t k, char **box)
 {
     const Buffer *result = jot_func_result(m->f, &m->f->output[k].from);
     Backend *backend = m->ctx->backend;
-    char *box = result->p;
     size_t nbytes = padded_span(m, v);
 
-    if (!box && nbytes) {
-        if (!v->buf && !(v->buf = jot_buffer_new(m->ctx, v->shape.nbytes)))
-            return jot_fail_memory(m->ctx, "call");
-        box = v->buf->p;
-        if (!backend->device->download(backend, m->ctx, box, result->device, nbytes))
-            return false;
-    }
-    padded_copy(m, v, box, own, false);
-    return true;
+    *box = result->p;
+    if (*box || !nbytes)
+        return true;
+    if (!v->buf && !(v->buf = jot_buffer_new(m->ctx, v->shape.nbytes)))
+        return jot_fail_memory(m->ctx, "call");
+    *box = v->buf->p;
+    return backend->device->download(backend, m->ctx, *box, result->device, nbytes);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -182,6 +179,7 @@ padded_run(Open *o, const void *const *in, void *const *out)
 {
     OpenMasked *m = o->masked;
     Buffer *buf[MASKED_VARS + 2];
+    char *box[MASKED_VARS];
     int i, n = 0;
     bool ok = true;
 
@@ -196,7 +194,9 @@ padded_run(Open *o, const void *const *in, void *const *out)
         buf[n++] = m->reals;
     ok = ok && jot_func_begin(m->f, buf);
     for (i = 0; ok && i < m->nout; i++)
-        ok = padded_take(m, &m->out[i], (uint32_t)i, out[i]);
+        ok = padded_fetch(m, &m->out[i], (uint32_t)i, &box[i]);
+    for (i = 0; ok && i < m->nout; i++)
+        padded_copy(m, &m->out[i], box[i], out[i], false);
     return jot_func_finish(m->f, ok);
 }
 
