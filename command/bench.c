@@ -81,6 +81,30 @@ time_runs(jot_Func f, const Values *v, double seconds, Timed *t)
     return took != NULL;
 }
 
+/* Names live as long as the round's records: those that are kept are copies. */
+static void
+forget_kernels(jot_ProfileKernel *kernel, int n)
+{
+    for (int k = 0; kernel && k < n; k++) {
+        free((void *)(uintptr_t)kernel[k].name);
+        free((void *)(uintptr_t)kernel[k].what);
+    }
+    free(kernel);
+}
+
+static bool
+own_names(jot_ProfileKernel *kernel, int n)
+{
+    bool ok = true;
+
+    for (int k = 0; k < n; k++) {
+        kernel[k].name = strdup(kernel[k].name);
+        kernel[k].what = strdup(kernel[k].what);
+        ok = ok && kernel[k].name && kernel[k].what;
+    }
+    return ok;
+}
+
 /* n runs with the profile on, kept where no earlier ones took less. */
 static bool
 profile_round(const Args *a, jot_Ctx *c, jot_Func f, const Values *v, int n, Timed *t)
@@ -105,7 +129,12 @@ profile_round(const Args *a, jot_Ctx *c, jot_Func f, const Values *v, int n, Tim
         free(kernel);
         return true;
     }
-    free(t->kernel);
+    forget_kernels(t->kernel, t->kernels);
+    t->kernel = NULL;
+    if (!own_names(kernel, kernels)) {
+        forget_kernels(kernel, kernels);
+        return false;
+    }
     qsort(kernel, (size_t)kernels, sizeof *kernel, by_loss);
     t->kernel = kernel, t->kernels = kernels, t->launches = n, t->all = all;
     return !path || jot_profile_write(c, JOT_PROFILE_ROOFLINE, path);
@@ -220,7 +249,7 @@ bench_one(const Args *a, Timed *t, double seconds, int worst, cJSON *list,
         if (ok && (list || worst))
             tell_kernels(t, worst ? worst : 5, o);
         cJSON_AddItemToArray(list, o);
-        free(t->kernel);
+        forget_kernels(t->kernel, t->kernels);
         values_close(&v);
     }
     model_close(&m);

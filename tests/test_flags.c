@@ -9,7 +9,7 @@
  * own and one evaluation for each compiler and flag; when it differs each program is run alone,
  * too.
  *
- * Guards: ccode/emit/dialect_vector.c, ccode/emit/expr.c, ccode/emit/part.c. */
+ * Guards: ccode/emit/dialect.c, ccode/emit/dialect_vector.c, ccode/emit/expr.c, ccode/emit/part.c. */
 #include "ops/graph.h"
 #include "tests/test.h"
 #include "tests/wild_nets.h"
