@@ -221,6 +221,72 @@ test_device(const char *what, uint64_t nbytes)
     CHECK(n > 12 && n < MOST && failures > 4, "%s: %d requests, %d failures", what, n, failures);
 }
 
+/* ---- a function with open extents --------------------------------------------------------- */
+
+enum { ROWS = 8, COLUMNS = 5 };
+
+/* x[i] + x[i + 1], of which there is none behind the last row; the sum of rows. */
+static bool
+build(jot_Ctx *c, const int64_t *rows, jot_Var *in, jot_Var *out, void *user)
+{
+    (void)user;
+    in[0] = jot_array(c, JOT_F32, JOT_SHAPE(rows[0], COLUMNS), NULL);
+    out[0] = jot_add(in[0], jot_reindex(in[0], JOT_SHAPE(rows[0], COLUMNS),
+                                        JOT_INDEX("i0 + 1", "i1")));
+    out[1] = jot_sum(in[0], JOT_DIMS(0));
+    return jot_ok(out[0]) && jot_ok(out[1]);
+}
+
+/* Rows of k, 2 k, ...: is what comes right, or after a failure as it was? */
+static bool
+call_rows(jot_Func f, int n, int k, bool *ok)
+{
+    float x[ROWS * COLUMNS], y[ROWS * COLUMNS], sum[COLUMNS];
+    bool right = true;
+
+    for (int i = 0; i < ROWS * COLUMNS; i++)
+        x[i] = (float)((i / COLUMNS + 1) * k), y[i] = sum[i % COLUMNS] = -1;
+    *ok = jot_call_open(f, JOT_INTS(n), JOT_INS(JOT_IN(x, (size_t)n * COLUMNS * sizeof *x)),
+                        JOT_OUTS(JOT_OUT(y, (size_t)n * COLUMNS * sizeof *y), JOT_OUT(sum, sizeof sum)));
+    for (int i = 0; i < n * COLUMNS; i++)
+        right &= y[i] == (!*ok ? -1 : x[i] + (i + COLUMNS < n * COLUMNS ? x[i + COLUMNS] : 0));
+    for (int i = 0; i < COLUMNS; i++)
+        right &= sum[i] == (float)(!*ok ? -1 : k * n * (n + 1) / 2);
+    return right;
+}
+
+static void
+test_open(void)
+{
+    const jot_Extent rows = {"rows", 2, ROWS, 0};
+    const jot_Builder how = {1, &rows, 1, 2, build, NULL};
+    int n, failures = 0;
+
+    for (n = 1; n < MOST; n++) {
+        jot_Ctx *c = open_device(0);
+        jot_Func f = jot_compile_open(c, &how);
+        bool ok = jot_func_ok(f), all;
+
+        CHECK(ok && call_rows(f, ROWS, 1, &ok) && ok && !*jot_open_why(f), "open %d: %s %s", n,
+              jot_message(c), jot_open_why(f));
+        let_refuse(c);
+        code = n % 2 ? JOT_EDEVICE : JOT_EMEM;
+        countdown = n;
+        CHECK(call_rows(f, 3, 2, &ok) && ok == !jot_error(c), "open %d: %s", n, jot_message(c));
+        all = countdown > 0;
+        countdown = 0;
+        failures += !ok;
+        jot_clear(c);
+        CHECK(call_rows(f, 3, 3, &ok) && ok, "open %d, the call after it: %s", n, jot_message(c));
+        jot_func_free(f);
+        jot_close(c);
+        CHECK(!heap.live, "open %d: %zu bytes are left", n, heap.live);
+        if (all)
+            break;
+    }
+    CHECK(n > 4 && n < MOST && failures > 2, "open: %d requests, %d failures", n, failures);
+}
+
 /* ---- the driver itself -------------------------------------------------------------------- */
 
 /* The n-th call from now on, 0: none; and all after it, where the stand-in knows that. */
@@ -316,6 +382,7 @@ main(int argc, char **argv)
     test_wanted();
     test_device("request", 0);
     test_device("request with little memory", 5 * N * N * sizeof(float));
+    test_open();
     driver = dlopen(strcmp(backend, "cuda") ? "libOpenCL.so.1" : "libcuda.so.1", RTLD_NOW);
     if (driver) {
         *(void **)&refuse_one =

@@ -136,9 +136,12 @@ padded_put(const OpenMasked *m, MaskedVar *v, const void *own)
 {
     size_t nbytes = v->cleared ? v->shape.nbytes : padded_span(m, v);
 
+    bool ok;
+
     padded_copy(m, v, v->buf->p, (char *)(uintptr_t)own, true);
-    v->cleared &= !padded_upload(m, v->buf, nbytes); /* else the box is to go there again */
-    return !v->cleared;
+    ok = padded_upload(m, v->buf, nbytes);
+    v->cleared = v->cleared && !ok; /* else the whole box is to go there again */
+    return ok;
 }
 
 /* A result on the device comes as far as it is asked for. */
@@ -281,8 +284,8 @@ jot_masked_call_vars(Open *o, const int64_t *extent, jot_Vars in, jot_Var *out)
           || !padded_node(o, in.v[k])->nelem;
     for (; ok && made < m->nout; made++) {
         padded_extents(m, &m->out[made], ext);
-        out[made] = jot_array(o->ctx, m->out[made].shape.dtype,
-                              jot_ints(m->out[made].shape.rank, ext), NULL);
+        out[made] = jot_array_unset(o->ctx, "call_vars", m->out[made].shape.dtype,
+                                    jot_ints(m->out[made].shape.rank, ext), true);
         ok = out[made].slot != 0;
         to[made] = ok ? padded_node(o, out[made])->data->p : NULL;
     }
