@@ -21,6 +21,14 @@ jot_contract_cycles(int64_t rows, int64_t vectors)
 }
 
 JOT_FN double
+jot_contract_side_cycles(const ContractMake *m, int64_t ext)
+{
+    double points = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n | m->c.k);
+    double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / m->lanes;
+    return points / (2.0 * m->lanes) / used;
+}
+
+JOT_FN double
 jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
 {
     int64_t r = ext % rows, v = all % vectors;

@@ -154,8 +154,7 @@ jot_contract_dots_gain(Kernel *k, const Contract *c, const Target *target)
     m.c = *c;
     if (lanes < 2 || v < 0 || !jot_contract_dots_find(&m, &d))
         return false;
-    panels = (double)jot_kernel_extent(k, c->batch | c->m | c->n | c->k) / 2
-           / (double)k->axes.v[v].ext * (double)((k->axes.v[v].ext + lanes - 1) / lanes);
+    panels = jot_contract_side_cycles(&m, k->axes.v[v].ext);
     for (int i = 0; i < 2; i++) {
         uint32_t operand = i ? c->b : c->a;
         if (!jot_contract_plain(&m, operand))

@@ -73,7 +73,8 @@ typedef struct {
     int64_t nlines;         /* 0: none does */
 } ContractPlan;
 
-/* What all schedules of contractions begin with; *m is cleared, *s opened. */
+/* What all schedules of contractions begin with; *m is cleared, *s opened; NULL: only prices are
+ * asked. */
 JOT_FN void jot_contract_open(ContractMake *m, Sched *s, Kernel *k, const Target *target,
                               int lanes);
 JOT_FN Ix jot_contract_cond(const Kernel *k, Ix cond);
@@ -103,6 +104,8 @@ JOT_FN bool jot_contract_continues(const ContractMake *m, int outer, int inner, 
 JOT_FN int jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v);
 JOT_FN void jot_contract_mix(ContractMake *m);
 JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
+/* ... of all products, lanes along a side of so many, empty ones included. */
+JOT_FN double jot_contract_side_cycles(const ContractMake *m, int64_t ext);
 /* ... of all blocks of so many rows by vectors, rests included. */
 JOT_FN double jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors);
 /* Loops of the nest over axes of more than one step; over those of one, which come innermost, where

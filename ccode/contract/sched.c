@@ -99,12 +99,9 @@ static double
 side_price(const ContractMake *m, uint32_t a, uint32_t b, int v, int64_t ext)
 {
     const Kernel *k = m->k;
-    uint64_t all = m->c.batch | m->c.m | m->c.n | m->c.k;
-    double V = m->lanes, points = (double)jot_kernel_extent(m->k, all);
     double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
     double elems = (double)jot_kernel_extent(m->k, k->values.v[b].free);
-    double used = (double)ext / (double)((ext + m->lanes - 1) / m->lanes) / V;
-    double price = points / (2 * V) / used;
+    double price = jot_contract_side_cycles(m, ext);
     if (!jot_contract_stores_unit(m, v))
         price += out;
     if (m->matrix) /* whose operands are packed, both of them */

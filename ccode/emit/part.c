@@ -9,9 +9,12 @@
 #include "ccode/emit/print.h"
 
 /* A part of a vector under a mask. Integers of 32 bits and more pass as floats of their width.
- * AMD's processors take 12 cycles for a store under a mask of AVX2's, so there is none. %m: the
- * mask, of lanes or of the first n of them. */
+ * Stores of these under a mask are AVX-512's: by AVX2's a row of 14 floats is stored 3.5 ns later
+ * than by words (Zen 3). %m: the mask, of lanes or of the first n of them. */
 typedef struct { int bits, nbytes; const char *target, *load, *store; } MaskName;
+#define MASK_AVX2(bits, nbytes, load, store) \
+    { bits, nbytes, "__AVX2__", "maskload" load "((const word *)p, %m)", \
+      "storeu" store "_mask(p, (word)v, %m)" }
 #define MASK_SMALL(bits, nbytes, type) \
     { bits, nbytes, "__AVX512BW__", "loaddqu" type "_mask(p, (word){0}, %m)", \
       "storedqu" type "_mask(p, (word)v, %m)" }
@@ -20,14 +23,8 @@ static const MaskName mask_names[] = {
       "storeups512_mask((float *)p, (word)v, %m)" },
     { 64, 64, "__AVX512DQ__", "loadupd512_mask((const double *)p, (word){0}, %m)",
       "storeupd512_mask((double *)p, (word)v, %m)" },
-    { 32, 32, "__AVX2__", "maskloadps256((const word *)p, %m)",
-      "storeups256_mask(p, (word)v, %m)" },
-    { 64, 32, "__AVX2__", "maskloadpd256((const word *)p, %m)",
-      "storeupd256_mask(p, (word)v, %m)" },
-    { 32, 16, "__AVX2__", "maskloadps((const word *)p, %m)",
-      "storeups128_mask(p, (word)v, %m)" },
-    { 64, 16, "__AVX2__", "maskloadpd((const word *)p, %m)",
-      "storeupd128_mask(p, (word)v, %m)" },
+    MASK_AVX2(32, 32, "ps256", "ps256"), MASK_AVX2(64, 32, "pd256", "pd256"),
+    MASK_AVX2(32, 16, "ps", "ps128"), MASK_AVX2(64, 16, "pd", "pd128"),
     MASK_SMALL(16, 64, "hi512"), MASK_SMALL(16, 32, "hi256"), MASK_SMALL(16, 16, "hi128"),
     MASK_SMALL(8, 64, "qi512"), MASK_SMALL(8, 32, "qi256"), MASK_SMALL(8, 16, "qi128"),
 };

@@ -121,6 +121,8 @@ JOT_FN bool jot_ix_inside(const IxPool *pool, Ix ix, int64_t extent, const Space
 #define jot_ix_axes(pool, ix) ((pool)->recs.v[ix].axes)
 #define jot_ix_slots(pool, ix) ((pool)->recs.v[ix].slots)
 
+/* The expression of an operator that is no axis, sum or load (b 0: it has one part). */
+JOT_FN Ix jot_ix_of(IxPool *pool, int op, Ix a, Ix b, const Space *space);
 /* Replace axis k by map[k] (k < n; others stay) and load slot s by slots[s] (slots may be NULL: as
  * they are), simplified under the ranges of the new axes. This and all else that walks expressions
  * is recursive: they are at most IX_MAX_DEPTH deep, deeper ones are poison. A map of the graph

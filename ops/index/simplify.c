@@ -356,3 +356,19 @@ jot_ix_all(IxPool *pool, int n, const Ix *cond)
     return jot_ix_and(pool, jot_ix_all(pool, n / 2, cond),
                       jot_ix_all(pool, n - n / 2, cond + n / 2));
 }
+
+JOT_FN Ix
+jot_ix_of(IxPool *pool, int op, Ix a, Ix b, const Space *space)
+{
+    switch (op) {
+    case IX_DIV: return jot_ix_div(pool, a, b, space);
+    case IX_MOD: return jot_ix_mod(pool, a, b, space);
+    case IX_MUL: return jot_ix_mul(pool, a, b, space);
+    case IX_GE0: return jot_ix_ge0(pool, a, space);
+    case IX_EQ0: return jot_ix_eq0(pool, a, space);
+    case IX_NOT: return jot_ix_not(pool, a);
+    case IX_AND: return jot_ix_and(pool, a, b);
+    case IX_OR:  return jot_ix_or(pool, a, b);
+    default:     return 0;
+    }
+}

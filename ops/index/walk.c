@@ -369,17 +369,7 @@ ix_subst_atom(IxSubst *s, Ix ix)
         return ix_subst_load(s, &r);
     a = ix_subst(s, r.a);
     b = r.b ? ix_subst(s, r.b) : 0;
-    switch (r.op) {
-    case IX_DIV: return jot_ix_div(s->pool, a, b, s->space);
-    case IX_MOD: return jot_ix_mod(s->pool, a, b, s->space);
-    case IX_MUL: return jot_ix_mul(s->pool, a, b, s->space);
-    case IX_GE0: return jot_ix_ge0(s->pool, a, s->space);
-    case IX_EQ0: return jot_ix_eq0(s->pool, a, s->space);
-    case IX_NOT: return jot_ix_not(s->pool, a);
-    case IX_AND: return jot_ix_and(s->pool, a, b);
-    case IX_OR:  return jot_ix_or(s->pool, a, b);
-    default:     return 0;
-    }
+    return jot_ix_of(s->pool, r.op, a, b, s->space);
 }
 
 static Ix

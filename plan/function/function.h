@@ -93,8 +93,8 @@ struct Func {
 JOT_FN Func *jot_func_new(jot_Ctx *ctx, const char *op);
 /* What a function is made for: an evaluation by the context's backend, or a text in a dialect;
  * capture: the evaluation that the same list would be now, which is left to its caller. look: only
- * whether it can be one; NULL is made, and no failure says that it can. ends: it
- * is for the most extents (Plan.ends); else NULL. */
+ * whether it can be one; NULL is made, and no failure says that it can. ends: it is for the most
+ * extents (Plan.ends); else NULL. */
 typedef struct { const char *op, *dialect; jot_Capture *capture; bool look;
                  const OpenEnds *ends; } FuncFor;
 JOT_FN Func *jot_func_make(jot_Ctx *ctx, jot_Vars inputs, jot_Vars outputs, const FuncFor *of);

@@ -116,16 +116,7 @@ sizes_again(MapAgain *w, Ix ix)
     }
     a = r.a ? sizes_again(w, r.a) : 0;
     b = r.b ? sizes_again(w, r.b) : 0;
-    switch (r.op) {
-    case IX_DIV: return jot_ix_div(w->pool, a, b, w->space);
-    case IX_MOD: return jot_ix_mod(w->pool, a, b, w->space);
-    case IX_MUL: return jot_ix_mul(w->pool, a, b, w->space);
-    case IX_GE0: return jot_ix_ge0(w->pool, a, w->space);
-    case IX_EQ0: return jot_ix_eq0(w->pool, a, w->space);
-    case IX_NOT: return jot_ix_not(w->pool, a);
-    case IX_AND: return jot_ix_and(w->pool, a, b);
-    default: return jot_ix_or(w->pool, a, b);
-    }
+    return jot_ix_of(w->pool, r.op, a, b, w->space);
 }
 
 JOT_FN bool

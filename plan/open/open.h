@@ -105,8 +105,8 @@ JOT_FN bool jot_open_begin(Open *o, Arena *arena, const jot_Builder *b);
  * to do. NULL: memory was refused. */
 JOT_FN OpenCost *jot_open_costs(Arena *arena, const Plan *plan);
 JOT_FN void jot_open_cost(PlanStep *step, const OpenCost *most);
-/* The range whose plan serves these extents, tried now if need be; NULL: none
- * does. False: failed. */
+/* The range whose plan serves these extents, tried now if need be; NULL: there is none. False:
+ * failed. */
 JOT_FN bool jot_open_range(Open *root, const int64_t *extent, Open **range);
 /* Which range within the extents are in, its space; *at: where it is kept, NULL: none. */
 JOT_FN void jot_open_within(Open *o, const int64_t *extent, Open ***at, OpenSpace *s);
