@@ -91,6 +91,7 @@ open_machine(const Posed *m)
     if (m->group) {
         t->group = m->group;
         t->group_nbytes = (int64_t)m->group_kib << 10;
+        t->blocks = false; /* as backends/host/driver.c has it */
     }
     if (m->drawn)
         jot_target_draw(t, m->drawn);

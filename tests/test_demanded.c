@@ -12,22 +12,11 @@
 #include "core.h"
 #include "nn.h"
 #include "backends/host/host.h"
+#include "tests/hooks.h"
 #include "tests/test.h"
 #include "tests/machines.h"
 
 enum { ROWS = 13, TERMS = 24, COLUMNS = 43, MOST = ROWS * COLUMNS * TERMS, OUTPUTS = 3 };
-static char logged[1 << 20];
-static size_t nlogged;
-
-static void
-keep_log(void *ud, const char *text, size_t n)
-{
-    (void)ud;
-    n = n < sizeof logged - 1 - nlogged ? n : sizeof logged - 1 - nlogged;
-    memcpy(logged + nlogged, text, n);
-    nlogged += n;
-    logged[nlogged] = 0;
-}
 
 /* ---- numbers -------------------------------------------------------------------------------- */
 
@@ -294,8 +283,7 @@ kernels_of(const char *backend, const char *target, const char *dump, const Prog
 
     config.hooks.log = keep_log;
     c = jot_open(&config);
-    nlogged = 0;
-    logged[0] = 0;
+    forget_log();
     n = jot_error(c) ? 0 : build(c, program, from, result, way, v);
     if (!n || !jot_run(c, jot_vars(n, v))) {
         SKIP("%s, %s: %s", backend, target, jot_message(c));
