@@ -194,7 +194,7 @@ run-tests: export TEST_SHORT = 1
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz
 # their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv epilogue filled forced gates half integers ir layout line_buffer llama open pads save_flow stencil strides target types unpack view wild windows winograd)
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv epilogue filled forced gates half integers ir layout line_buffer llama open pads save_flow stages stencil strides target types unpack view wild windows winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles and the part of
 # test_swap that it has there, too, in make test-long
 FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"
@@ -273,7 +273,7 @@ BYCC    = test_arg_reduce test_blocks test_bounds test_chain test_children test_
           test_drawn test_export test_far test_forced test_fork test_gates test_half test_hostile \
           test_integers test_ir test_ir_random test_ir_text test_layout test_lazy test_linalg \
           test_line_buffer test_moments test_open test_open_train test_pads test_pixels test_prelude_bits test_prelude_vector test_queue \
-          test_sequence test_shapes test_sizes test_stack test_stencil test_strides test_target \
+          test_sequence test_shapes test_sizes test_stack test_stages test_stencil test_strides test_target \
           test_threads test_tiers test_transpose test_types test_winograd
 LESS    = test_draws/50 test_function/13 test_llama/tcc test_machines/1 test_onnx/50 test_tune/61
 CUT     = test_memory/7 test_fuzz/40 test_wild/40 $(LESS)

@@ -182,6 +182,29 @@ check_counts(const char *backend, bool least, int dim)
     jot_close(c);
 }
 
+/* Rows of one element, NaN among them: place 0 of each, a constant. */
+static void
+check_only(const char *backend)
+{
+    float three[3] = {1, (float)NAN, 3};
+    jot_Ctx *c = jot_open(&(jot_Config){.backend = backend, .cache_dir = ""});
+    jot_Var x = jot_array(c, JOT_F32, JOT_SHAPE(3, 1, 1), three);
+    jot_Var y[3] = {jot_argmax(x, JOT_DIMS(1)), jot_argmin(x, JOT_KEEP(1, 2)),
+                    jot_argmax(jot_gt(x, x), JOT_DIMS(-1))};
+
+    for (int k = 0; k < 3; k++) {
+        const int64_t *place = jot_data(y[k]);
+        CHECK(jot_dtype(y[k]) == JOT_I64 && jot_nelem(y[k]) == 3 && jot_rank(y[k]) == 2 + (k == 1),
+              "%s: shape %d", backend, k);
+        CHECK(place && !place[0] && !place[1] && !place[2], "%s: %d: %s", backend, k,
+              jot_message(c));
+        CHECK(jot_stats(c).last_kernels <= 1, "%s: %d: kernels", backend, k);
+    }
+    CHECK(jot_nelem(jot_argmax(jot_array(c, JOT_F32, JOT_SHAPE(0, 1), three), JOT_DIMS(1))) == 0,
+          "%s: %s", backend, jot_message(c));
+    jot_close(c);
+}
+
 /* The extreme is read, then its place is asked for, and who it is by: both compare with what the
  * next evaluation computes again, by another schedule. */
 static void
@@ -246,6 +269,8 @@ main(void)
         check_read_before("tcc", seed, false);
         check_read_before("tcc", seed, true);
     }
+    check_only("tcc");
+    check_only("interp");
     check_read_before("cc", 3, false);
     check_read_before("cc", 3, true);
     return DONE();

@@ -318,10 +318,11 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
         p->moves = jot_mem_new(code->mem, code->inst.n, sizeof *p->moves);
         p->stride = jot_mem_new(code->mem, code->inst.n, sizeof *p->stride);
         p->size = jot_mem_new(code->mem, code->inst.n, sizeof *p->size);
+        p->stages = jot_mem_new(code->mem, code->inst.n, sizeof *p->stages);
         p->masks = p->s->vector_nbytes >= 64 ? 1 : p->s->vector_nbytes >= 32 ? 4 : 0;
         p->reread = jot_print_rereads(code, p->k);
     }
-    if (p->name && !p->moves == !p->stride && !p->moves == !p->size) {
+    if (p->name && !p->moves == !p->stride && !p->moves == !p->size && !p->moves == !p->stages) {
         for (uint32_t n = 1; p->size && n < code->inst.n; n++)
             p->size[n] = jot_print_index_size(code, &code->inst.v[n], p->size);
         jot_print_choose(code);
@@ -336,6 +337,7 @@ print_code(Code *code, const Dialect *d, const char *name, Text *out, EmitInfo *
     jot_mem_free(code->mem, p->moves, p->moves ? code->inst.n * sizeof *p->moves : 0);
     jot_mem_free(code->mem, p->stride, p->stride ? code->inst.n * sizeof *p->stride : 0);
     jot_mem_free(code->mem, p->size, p->size ? code->inst.n * sizeof *p->size : 0);
+    jot_mem_free(code->mem, p->stages, p->stages ? code->inst.n * sizeof *p->stages : 0);
     jot_vec_free(code->mem, p->scope);
     jot_mem_free(code->mem, p, sizeof *p);
     return ok;

@@ -1,6 +1,8 @@
-/* ccode/emit/jam.c - rows that are added to an array of sums go several at a time: the array, where
- * it is too long for registers, is loaded and stored once for all of them; a short one's loop turns
- * once for as many vectors.
+/* ccode/emit/jam.c - what goes several at a time: rows that are added to an array, and vectors that
+ * a long chain of functions computes.
+ *
+ * Rows. The array, where it is too long for registers, is loaded and stored once for all of them; a
+ * short one's loop turns once for as many vectors.
  *
  *     for i < 4096                              for (i = 0; i < 4096; i += 4) {
  *         for j < 1024 (independent)                const jot_i64 i_1 = i + 1; ...
@@ -14,6 +16,18 @@
  * Each element meets its terms in the same order. The rows' only effects are elements at the loop's
  * own place, so no step of one row waits for another place of the row before; what a row computes
  * once is computed before the loop, under names of its own. Rows that are left go one by one.
+ *
+ * Vectors. A processor computes as many steps of a loop at once as there is room for their
+ * operations, some hundred; a step that is a chain of more leaves its units idle. So the chain goes
+ * in stages, each for STAGE_VECTORS vectors, and what one has for later ones lies in an array:
+ *
+ *     for i < 8192 (independent)                for (i = 0; i < 8192; i += 32) {
+ *         y[i] = erf(sigmoid(x[i]))    ->           jot_f64x4 t[8];
+ *                                                   for (v < 8) { t[v] = sigmoid(x[i + v * 4..]) }
+ *                                                   for (v < 8) { y[i + v * 4..] = erf(t[v]) }
+ *
+ * Loads from memory are repeated in each stage that reads them. All stores are in the last one, so
+ * that nothing is stored before it is loaded. What is left goes vector by vector.
  *
  *   requires  counted code, `independent` known     keeps  every element's value, terms in order
  *   breaks    nothing
@@ -90,7 +104,7 @@ find_inner(const Printer *p, uint32_t loop)
             return 0;
         if (in->op == C_FOR && in->independent && !inner)
             inner = n;
-        else if (in->kids || !in->pure || in->lanes || in->op == C_CALL || in->op == C_DECL)
+        else if (in->kids || (!in->pure && in->op != C_LOAD) || in->lanes || in->op == C_CALL || in->op == C_DECL)
             return 0;
     }
     return inner && same_steps(code, loop, inner) && own_elements(code, inner) ? inner : 0;
@@ -192,4 +206,154 @@ jot_print_jammed(Printer *p, uint32_t loop)
     jot_print_braced(p, loop);
     jot_print_close(p, loop, mark);
     return true;
+}
+
+/* ---- vectors, in stages ---- */
+
+enum { STAGE_RECORDS = 256 }; /* of a loop, at most */
+
+typedef struct {
+    uint32_t n;
+    uint8_t stage;              /* 1 and on: of what is computed; 0: in each that reads it */
+    bool waits;                 /* ... for who reads it: one operation on one vector */
+    uint16_t ops;               /* of the chain up to it, within its stage */
+} Staged;
+
+/* Operations that one after the other take for it. */
+static int
+chain_ops(const Inst *in)
+{
+    if (in->op != C_EW)
+        return 0;
+    return !(jot_ew_info[in->ew].flags & EW_DEAR) ? 1
+         : in->ew == EW_DIV || in->ew == EW_SQRT ? STAGE_DIV : FLOPS_DEAR;
+}
+
+/* Is it computed once, and kept: not an index, or what lies in memory? */
+static bool
+computed(const Printer *p, const Inst *in, uint32_t n)
+{
+    return in->op == C_STORE
+        || (p->moves[n] == MOVES_VECTOR && (in->op != C_LOAD || in->narg > 1));
+}
+
+static bool
+may_be_staged(const Printer *p, const Inst *in, uint32_t n, bool stored)
+{
+    switch (in->op) {
+    case C_EW: case C_STORE: case C_INDEX: return true;
+    case C_LOAD: return !stored || in->pure;
+    case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_IMIN: case C_IMAX: case C_CLAMP:
+    case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: case C_INT:
+    case C_CONST: case C_SCALAR: return p->moves[n] != MOVES_VECTOR;
+    default: return false;
+    }
+}
+
+/* The stage of each record by what it waits for; 0: it is a loop that does not go in stages. */
+static int
+stages_forward(Printer *p, uint32_t loop, Staged *record, int *nrecords)
+{
+    const Code *code = p->code;
+    int last = 1, k = 0;
+    bool stored = false;
+    for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        int ops = chain_ops(in), stage = 1, before = 0, vectors = 0;
+        if (!in->live && !in->uses)
+            continue;
+        if (k == STAGE_RECORDS || !may_be_staged(p, in, n, stored))
+            return 0;
+        stored |= in->op == C_STORE;
+        for (uint32_t i = 0; i < in->narg; i++) {
+            uint32_t arg = code->args.v[in->arg + i];
+            const Staged *of;
+            if (code->inst.v[arg].block != loop || !computed(p, &code->inst.v[arg], arg))
+                continue;
+            of = &record[p->stages[arg]];
+            vectors++;
+            before = of->stage > stage ? of->ops
+                   : of->stage == stage && of->ops > before ? of->ops : before;
+            stage = of->stage > stage ? of->stage : stage;
+        }
+        if (ops > STAGE_DIV && before && before + ops > STAGE_OPS) {
+            stage++;
+            before = 0;
+        }
+        if (stage > STAGE_MOST)
+            return 0;
+        record[k].n = n;
+        record[k].ops = (uint16_t)(before + ops);
+        record[k].waits = in->in_place && ops == 1 && vectors == 1;
+        record[k].stage = (uint8_t)(computed(p, in, n) ? stage : 0);
+        p->stages[n] = (uint32_t)k++;
+        last = stage > last ? stage : last;
+    }
+    *nrecords = k;
+    return last;
+}
+
+/* From the last record on: in which stages each is read, and so computed or kept. */
+static bool
+stages_backward(Printer *p, uint32_t loop, const Staged *record, int nrecords, int last)
+{
+    Code *code = p->code;
+    bool whole = true;
+    for (int k = 0; k < nrecords; k++)
+        p->stages[record[k].n] = 0;
+    for (int k = nrecords; k-- > 0 && whole;) {
+        uint32_t n = record[k].n, readers = p->stages[n], own = readers;
+        Inst *in = &code->inst.v[n];
+        if (in->op == C_STORE)
+            own = (uint32_t)1 << last;
+        else if (record[k].stage && !record[k].waits) {
+            own = (uint32_t)1 << record[k].stage;
+            if (readers & ~own) {
+                in->in_place = false;
+                whole = jot_print_whole(p, n);
+                own |= STAGE_KEPT;
+            }
+        }
+        p->stages[n] = own;
+        for (uint32_t i = 0; i < in->narg; i++) {
+            uint32_t arg = code->args.v[in->arg + i];
+            if (code->inst.v[arg].block == loop)
+                p->stages[arg] |= own & ~STAGE_KEPT;
+        }
+    }
+    return whole;
+}
+
+JOT_FN int
+jot_print_stage_plan(Printer *p, uint32_t loop)
+{
+    Staged *record = jot_mem_new(p->code->mem, STAGE_RECORDS, sizeof *record);
+    int nrecords = 0, last = record ? stages_forward(p, loop, record, &nrecords) : 0;
+    if (last > 1 && !stages_backward(p, loop, record, nrecords, last))
+        last = 0;
+    jot_mem_free(p->code->mem, record, STAGE_RECORDS * sizeof *record);
+    return last > 1 ? last : 0;
+}
+
+JOT_FN void
+jot_print_stages(Printer *p, uint32_t loop, int nstages)
+{
+    Name first = p->name[loop];
+    for (uint32_t n = p->code->inst.v[loop].kids; n; n = p->code->inst.v[n].next)
+        if ((p->code->inst.v[n].live || p->code->inst.v[n].uses) && p->stages[n] & STAGE_KEPT)
+            jot_print_kept(p, n, STAGE_VECTORS);
+    for (int stage = 1; stage <= nstages; stage++) {
+        uint32_t mark = p->scope.n;
+        p->which = jot_print_take(p, "v");
+        p->name[loop] = jot_print_take(p, p->base[first.base].text);
+        p->stage = (uint32_t)1 << stage;
+        jot_print_f(p, "\tfor (int %n = 0; %n < %d; %n++) {\n", p->which, p->which, STAGE_VECTORS,
+                    p->which);
+        jot_print_f(p, "\t    const jot_i64 %n = %n + %n * %d;\n", p->name[loop], first, p->which,
+                    p->lanes);
+        jot_print_braced(p, loop);
+        jot_print_give(p, mark);
+    }
+    p->stage = 0;
+    p->name[loop] = first;
 }

@@ -184,6 +184,7 @@ typedef struct {
     int lanes;
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
     int unrolled;               /* so many vectors stand there without a loop */
+    int stages;                 /* of a long chain, for some vectors at a time; 0: vector by vector */
     bool parts;                 /* part of a vector is loaded and stored */
     bool roomy;                 /* all lanes of such a part have room in the arrays of sums */
     bool covered;               /* ... of which it is the end */
@@ -202,8 +203,9 @@ print_jam_rows(Printer *p, uint32_t n)
     }
 }
 
+/* Of each vector; stages: for STAGE_VECTORS of them. */
 static void
-print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
+print_body(Printer *p, const Loop *l, int lanes, bool part, bool stages)
 {
     uint32_t mark = p->scope.n;
     int all = p->lanes;
@@ -214,7 +216,9 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     p->covered = p->roomy && l->covered;
     set_lanes(p, l->n, lanes);
     p->indent++;
-    if (p->jam_rows)
+    if (stages)
+        jot_print_stages(p, l->n, l->stages);
+    else if (p->jam_rows)
         print_jam_rows(p, l->n);
     else
         jot_print_block(p, l->n);
@@ -225,6 +229,12 @@ print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
     p->lanes = all;
     p->part = p->roomy = p->covered = false;
     set_lanes(p, l->n, 0);
+}
+
+static void
+print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
+{
+    print_body(p, l, lanes, part, false);
 }
 
 /* { const jot_i64 j = 16; */
@@ -268,6 +278,13 @@ static void
 print_counted(Printer *p, const Loop *l)
 {
     int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
+    int64_t several = STAGE_VECTORS * l->lanes;
+    if (l->stages && l->steps >= several) {
+        int64_t to = whole - (whole - at) % several;
+        jot_print_for(p, p->name[l->n], at, to, (int)several);
+        print_body(p, l, l->lanes, false, true);
+        at = to;
+    }
     if (whole - at > l->unrolled * l->lanes) {
         jot_print_for(p, p->name[l->n], at, whole, l->lanes);
         print_loop_body(p, l, l->lanes, false);
@@ -302,7 +319,12 @@ static void
 print_ranged(Printer *p, Loop *l)
 {
     Name at = p->name[l->n];
+    int several = STAGE_VECTORS * l->lanes;
     loop_print_bounds(p, l);
+    if (l->stages) {
+        jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, several, at, several);
+        print_body(p, l, l->lanes, false, true);
+    }
     jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, l->lanes, at, l->lanes);
     print_loop_body(p, l, l->lanes, false);
     if (l->parts)
@@ -436,6 +458,22 @@ plan_parts(Printer *p, Loop *l, int narrowest, bool cells)
         l->lanes = lanes;
 }
 
+/* In stages, where its steps are long chains. */
+static void
+plan_stages(Printer *p, Loop *l)
+{
+    int all = p->lanes;
+    if (p->jam_rows || (l->steps >= 0 && l->steps < STAGE_VECTORS * l->lanes))
+        return;
+    p->loop = l->n;
+    p->lanes = l->lanes;
+    set_lanes(p, l->n, l->lanes);
+    l->stages = jot_print_stage_plan(p, l->n);
+    set_lanes(p, l->n, 0);
+    p->lanes = all;
+    p->loop = 0;
+}
+
 /* How the loop goes in vectors; false: it stays as it is. */
 static bool
 loop_plan(Printer *p, uint32_t n, Loop *l)
@@ -492,6 +530,7 @@ jot_print_vector_loop(Printer *p, uint32_t n)
     Loop l;
     bool vectors = p->moves && in->independent && !(in->wide && in->aux) && loop_plan(p, n, &l);
     if (vectors) {
+        plan_stages(p, &l);
         if (l.steps < 0) {
             jot_print_f(p, "\t{\n");
             p->indent++;

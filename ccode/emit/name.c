@@ -118,6 +118,11 @@ jot_print_name(Printer *p, Name name)
     jot_text_put(p->out, base, jot_str_len(base));
     if (name.number)
         jot_text_f(p->out, "_%u", name.number);
+    if (name.each) {
+        jot_text_f(p->out, "[");
+        jot_print_name(p, p->which);
+        jot_text_f(p->out, "]");
+    }
 }
 
 /* ---- what is spelled in place ---- */

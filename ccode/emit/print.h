@@ -7,7 +7,8 @@
 
 #define PRINT_BASES 512
 typedef struct { char text[40]; uint32_t live; } NameBase;
-typedef struct { uint16_t base; uint32_t number; } Name; /* base, or base_number */
+typedef struct { uint16_t base; bool each; uint32_t number; } Name; /* base, or base_number; each:
+                                   of the vector that a stage is at (ccode/emit/jam.c) */
 
 enum {
     TOGETHER = 4,               /* neighbours that are loaded or stored as vectors, at most */
@@ -55,6 +56,9 @@ struct Printer {
     uint32_t jam;               /* a loop of which several rows go together (ccode/emit/jam.c) */
     int jam_rows;               /* so many; 0: what they compute once is printed */
     Name jam_name[JAM_ROWS][JAM_NAMES + 1]; /* of its variable and records, in each row */
+    uint32_t *stages;           /* per record of a loop in stages: those that compute it, STAGE_ */
+    uint32_t stage;             /* the present one; 0: none */
+    Name which;                 /* ... and its vector */
     uint8_t *moves;             /* per record: MOVES_; NULL: no loop goes in vectors */
     int64_t *stride;            /* ... of MOVES_LINEAR: from lane to lane */
     int64_t *size;              /* ... how far an index value is from 0, at most */
@@ -66,6 +70,10 @@ struct Printer {
 /* How a record changes from step to step; a MOVES_VECTOR is a vector, others are index values, of
  * which the text has the first lane's, a vector (ccode/emit/lanes_index.c) or an array. */
 enum { MOVES_NOT, MOVES_LINEAR, MOVES_INDEX, MOVES_ANY, MOVES_VECTOR };
+
+/* Stages of a chain (ccode/emit/jam.c): a bit for each; KEPT: in an array, for later ones. */
+#define STAGE_MOST 30
+#define STAGE_KEPT ((uint32_t)1 << 31)
 
 /* ---- ccode/emit/print.c ---- */
 JOT_FN const char *jot_print_type(int dtype);        /* C type values of dtype are computed in */
@@ -113,6 +121,8 @@ JOT_FN bool jot_print_is_index(const Inst *in);
 JOT_FN const char *jot_print_index_type(const Printer *p);
 /* The statements of a block (ccode/emit/statement.c). */
 JOT_FN void jot_print_block(Printer *p, uint32_t block);
+/* A vector that is kept from a stage for later ones, so many of it, and its name. */
+JOT_FN void jot_print_kept(Printer *p, uint32_t n, int vectors);
 /* The statements of a block whose head was printed, and its end. */
 JOT_FN void jot_print_braced(Printer *p, uint32_t block);
 /* for (jot_i64 name = from; name < to; name += step) { */
@@ -137,6 +147,9 @@ JOT_FN int jot_print_loop_vectors(Printer *p, uint32_t n, bool *turns); /* 0: it
 /* ccode/emit/jam.c: rows of sums, several at a time; false: nothing was printed */
 JOT_FN bool jot_print_jammed(Printer *p, uint32_t loop);
 JOT_FN void jot_print_jam_row(Printer *p, int row);
+/* ... vectors of a long chain, STAGE_VECTORS at a time; in how many stages, 0: in none */
+JOT_FN int jot_print_stage_plan(Printer *p, uint32_t loop);
+JOT_FN void jot_print_stages(Printer *p, uint32_t loop, int nstages);
 /* ccode/emit/lanes.c: what is in such loops; false: it goes lane by lane */
 JOT_FN bool jot_print_lanes_whole(Printer *p, uint32_t n);
 JOT_FN int jot_print_lanes_level(Printer *p, const Inst *in);

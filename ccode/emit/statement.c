@@ -126,6 +126,17 @@ print_mix(Printer *p, const Inst *in)
     jot_text_f(p->out, p->d->vectors ? "});\n" : "};\n");
 }
 
+JOT_FN void
+jot_print_kept(Printer *p, uint32_t n, int vectors)
+{
+    const Inst *in = &p->code->inst.v[n];
+    Name name = jot_print_take(p, name_for(p, in));
+    print_declarator(p, in, name, false);
+    jot_text_f(p->out, "[%d];\n", vectors);
+    name.each = true;
+    p->name[n] = name;
+}
+
 static void
 print_variable(Printer *p, uint32_t n)
 {
@@ -463,7 +474,8 @@ jot_print_block(Printer *p, uint32_t block)
     bool skip = false;
     for (; n; n = p->code->inst.v[n].next) {
         const Inst *in = &p->code->inst.v[n];
-        if (skip || (!in->live && (!in->uses || in->in_place))) {
+        bool other = p->stage && block == p->loop && !(p->stages[n] & p->stage);
+        if (skip || other || (!in->live && (!in->uses || in->in_place))) {
             skip = false;
             continue;
         }
@@ -500,7 +512,14 @@ jot_print_block(Printer *p, uint32_t block)
             else
                 print_tiles(p, in);
             break;
-        default: print_variable(p, n); break;
+        default:
+            if (p->stage && p->stages[n] & STAGE_KEPT) {
+                jot_print_f(p, "\t%n = ", p->name[n]);
+                jot_print_body(p, n, WHOLE);
+                jot_text_f(p->out, ";\n");
+            } else
+                print_variable(p, n);
+            break;
         }
     }
 }

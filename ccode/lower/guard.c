@@ -1,4 +1,4 @@
-/* ccode/lower/guard.c - conditions leave the loops that they stand in.
+/* ccode/lower/guard.c - conditions, and loads that stay, leave the loops that they stand in.
  *
  *     for (p = 0; p < 3; p++)                       from = 1 - h > 0 ? 1 - h : 0
  *         t = (h + p >= 1 ? x[..] : 0) * w[p]  ->   for (p = from; p < 3; p++)
@@ -11,6 +11,8 @@
  *   merge    neighbours under equal conditions stand under one
  *   lift     a loop with nothing but one condition in it: the parts that do not change in the loop
  *            go around it, those linear in its variable become its bounds (ccode/lower/bounds.c)
+ *   still    what a loop reads of the call's own memory, which it does not write, at one place, and
+ *            what it computes of that, as the root of a row's variance, comes before the loop
  *
  *   requires  a complete function, not counted yet
  *   keeps     which effects happen, and their order; what is computed may be less
@@ -307,6 +309,59 @@ merge(Code *code, uint32_t block)
             merge(code, n);
 }
 
+/* ---- what stays ---- */
+
+/* Which buffers the block writes; false: that is not known. */
+static bool
+find_written(const Code *code, uint32_t block, bool *written)
+{
+    for (uint32_t n = block; (n = jot_code_next(code, block, n)) != 0;) {
+        const Inst *in = &code->inst.v[n];
+        if (in->op == C_STORE)
+            written[in->aux % 256] = true;
+        else if (in->op == C_ATOMIC || in->op == C_MATRIX || in->op == C_COPY || in->op == C_TAIL ||
+                 in->op == C_BARRIER || in->op == C_CALL)
+            return false;
+    }
+    return true;
+}
+
+/* Is it the same in each step: what the call keeps for itself, and what is computed of that? */
+static bool
+stays(const Code *code, uint32_t loop, const Inst *in, const bool *written)
+{
+    int role = in->op == C_LOAD ? code->k->bufs.v[in->aux].role : 0;
+    for (uint32_t i = 0; i < in->narg; i++)
+        if (jot_guard_inside(code, jot_guard_scope(code, code->args.v[in->arg + i]), loop))
+            return false;
+    if (in->op == C_LOAD)
+        return !in->pure && !in->still && in->narg == 1 && !written[in->aux % 256]
+            && (role == BUF_SCRATCH || role == BUF_SHARED);
+    return in->pure && (in->op == C_EW || in->op == C_LIN || in->op == C_INDEX);
+}
+
+/* From the innermost loops on, so that it leaves all in which it stays. */
+static void
+lift_still(Code *code, uint32_t block)
+{
+    uint32_t next;
+    for (uint32_t n = code->inst.v[block].kids, kid; n; n = code->inst.v[n].next) {
+        bool written[256] = {false};
+        if (!is_block(&code->inst.v[n]))
+            continue;
+        lift_still(code, n);
+        if (code->inst.v[n].op != C_FOR || !find_written(code, n, written))
+            continue;
+        for (kid = code->inst.v[n].kids; kid; kid = next) {
+            next = code->inst.v[kid].next;
+            if (stays(code, n, &code->inst.v[kid], written)) {
+                unlink_record(code, n, kid);
+                guard_splice(code, block, n, kid, kid);
+            }
+        }
+    }
+}
+
 JOT_FN void
 jot_code_guard(Code *code)
 {
@@ -322,4 +377,6 @@ jot_code_guard(Code *code)
     imply(&g, 1);
     jot_guard_gather(code, 1, 0);
     sink(&g);
+    if (!code->device)
+        lift_still(code, 1);
 }
