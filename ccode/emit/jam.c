@@ -104,7 +104,8 @@ find_inner(const Printer *p, uint32_t loop)
             return 0;
         if (in->op == C_FOR && in->independent && !inner)
             inner = n;
-        else if (in->kids || (!in->pure && in->op != C_LOAD) || in->lanes || in->op == C_CALL || in->op == C_DECL)
+        else if (in->kids || (!in->pure && in->op != C_LOAD) || in->lanes || in->op == C_CALL
+                 || in->op == C_DECL)
             return 0;
     }
     return inner && same_steps(code, loop, inner) && own_elements(code, inner) ? inner : 0;

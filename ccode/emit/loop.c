@@ -184,7 +184,7 @@ typedef struct {
     int lanes;
     int64_t from, steps;        /* of a loop that has as many each time, else -1 */
     int unrolled;               /* so many vectors stand there without a loop */
-    int stages;                 /* of a long chain, for some vectors at a time; 0: vector by vector */
+    int stages;                 /* of a long chain, for some vectors at a time; 0: none */
     bool parts;                 /* part of a vector is loaded and stored */
     bool roomy;                 /* all lanes of such a part have room in the arrays of sums */
     bool covered;               /* ... of which it is the end */
@@ -205,7 +205,7 @@ print_jam_rows(Printer *p, uint32_t n)
 
 /* Of each vector; stages: for STAGE_VECTORS of them. */
 static void
-print_body(Printer *p, const Loop *l, int lanes, bool part, bool stages)
+print_vectors(Printer *p, const Loop *l, int lanes, bool part, bool stages)
 {
     uint32_t mark = p->scope.n;
     int all = p->lanes;
@@ -234,7 +234,7 @@ print_body(Printer *p, const Loop *l, int lanes, bool part, bool stages)
 static void
 print_loop_body(Printer *p, const Loop *l, int lanes, bool part)
 {
-    print_body(p, l, lanes, part, false);
+    print_vectors(p, l, lanes, part, false);
 }
 
 /* { const jot_i64 j = 16; */
@@ -282,7 +282,7 @@ print_counted(Printer *p, const Loop *l)
     if (l->stages && l->steps >= several) {
         int64_t to = whole - (whole - at) % several;
         jot_print_for(p, p->name[l->n], at, to, (int)several);
-        print_body(p, l, l->lanes, false, true);
+        print_vectors(p, l, l->lanes, false, true);
         at = to;
     }
     if (whole - at > l->unrolled * l->lanes) {
@@ -323,7 +323,7 @@ print_ranged(Printer *p, Loop *l)
     loop_print_bounds(p, l);
     if (l->stages) {
         jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, several, at, several);
-        print_body(p, l, l->lanes, false, true);
+        print_vectors(p, l, l->lanes, false, true);
     }
     jot_print_f(p, "\tfor (; %n <= %n - %d; %n += %d) {\n", at, l->to, l->lanes, at, l->lanes);
     print_loop_body(p, l, l->lanes, false);

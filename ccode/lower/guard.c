@@ -328,7 +328,7 @@ find_written(const Code *code, uint32_t block, bool *written)
 
 /* Is it the same in each step: what the call keeps for itself, and what is computed of that? */
 static bool
-stays(const Code *code, uint32_t loop, const Inst *in, const bool *written)
+is_still(const Code *code, uint32_t loop, const Inst *in, const bool *written)
 {
     int role = in->op == C_LOAD ? code->k->bufs.v[in->aux].role : 0;
     for (uint32_t i = 0; i < in->narg; i++)
@@ -354,7 +354,7 @@ lift_still(Code *code, uint32_t block)
             continue;
         for (kid = code->inst.v[n].kids; kid; kid = next) {
             next = code->inst.v[kid].next;
-            if (stays(code, n, &code->inst.v[kid], written)) {
+            if (is_still(code, n, &code->inst.v[kid], written)) {
                 unlink_record(code, n, kid);
                 guard_splice(code, block, n, kid, kid);
             }
