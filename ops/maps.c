@@ -273,12 +273,28 @@ jot_map_subst(jot_Ctx *ctx, IndexMap *map, int n, const Ix *axis, const int *slo
     return true;
 }
 
+/* An axis that has steps, or a number: it stays as it is. */
+static bool
+maps_stays(const IxPool *pool, Ix ix, const Space *space)
+{
+    const IxRec *rec = &pool->recs.v[ix];
+    int axis;
+
+    return rec->op == IX_CONST || (jot_ix_is_axis(pool, ix, &axis) && space->ext[axis] != 1);
+}
+
 JOT_FN bool
 jot_map_units(jot_Ctx *ctx, IndexMap *map, const Space *space)
 {
     Ix axis[JOT_MAX_RANK];
-    int k;
+    int n = map->nindex + map->ncond, k;
 
+    for (k = 0; k < n; k++)
+        if (!maps_stays(&ctx->ix, k < map->nindex ? map->index[k] : map->cond[k - map->nindex],
+                        space))
+            break;
+    if (k == n)
+        return true;
     for (k = 0; k < space->n; k++)
         axis[k] = space->ext[k] == 1 ? jot_ix_const(&ctx->ix, 0) : jot_ix_axis(&ctx->ix, k);
     return jot_map_subst(ctx, map, space->n, axis, NULL, space);

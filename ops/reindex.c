@@ -106,28 +106,33 @@ reindex_add_cond(jot_Ctx *ctx, Reindexing *w, Ix cond)
     return true;
 }
 
-/* Axes of extent 1 are 0; provable and repeated conditions go. False: an expression is poison. */
+/* Provable and repeated conditions go. False: an expression is poison. */
 static bool
-reindex_simplify(jot_Ctx *ctx, Reindexing *w)
+reindex_known(jot_Ctx *ctx, Reindexing *w)
 {
     const int64_t *xs = jot_node(ctx, w->x)->ext;
     Ix cond[MAP_MAX_COND];
     int k, n = w->map.ncond;
 
-    if (!jot_map_units(ctx, &w->map, &w->space))
-        return false;
     for (k = 0; k < w->map.nindex; k++) {
         int64_t lo, hi;
 
         w->never |= jot_ix_range(&ctx->ix, w->map.index[k], &w->space, &lo, &hi)
                  && (hi < 0 || lo >= xs[k]);
     }
-    memcpy(cond, w->map.cond, sizeof cond);
+    memcpy(cond, w->map.cond, (size_t)n * sizeof *cond);
     w->map.ncond = 0;
     for (k = 0; k < n; k++)
         if (!reindex_add_cond(ctx, w, cond[k]))
             return false;
     return true;
+}
+
+/* ... and axes of extent 1 are 0. */
+static bool
+reindex_simplify(jot_Ctx *ctx, Reindexing *w)
+{
+    return jot_map_units(ctx, &w->map, &w->space) && reindex_known(ctx, w);
 }
 
 /* ---- composition -------------------------------------------------------------------------- */
@@ -318,7 +323,7 @@ reindex_compose(jot_Ctx *ctx, Reindexing *w)
     }
     for (k = 1; k < inner->ninputs; k++)
         out.map.extra[out.map.nextra++] = inner->input[k];
-    if (!reindex_simplify(ctx, &out) || !reindex_small(&ctx->ix, &out.map))
+    if (!reindex_known(ctx, &out) || !reindex_small(&ctx->ix, &out.map)) /* of w's: no such axes */
         return false;
     *w = out;
     return true;

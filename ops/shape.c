@@ -28,7 +28,8 @@ jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int6
              int64_t *nelem)
 {
     /* extents of 0 are left out of the limit's product, so that strides never overflow either */
-    int64_t nbytes = (int64_t)jot_dtype_nbytes(dtype), n = 1;
+    int64_t most = ((int64_t)1 << 62) / (int64_t)jot_dtype_nbytes(dtype), all = 1;
+    bool none = false;
     char buf[SHAPE_TEXT];
     int k;
 
@@ -40,11 +41,15 @@ jot_shape_ok(jot_Ctx *ctx, const char *op, jot_DType dtype, int rank, const int6
         if (ext[k] < 0)
             return jot_fail(ctx, JOT_ESHAPE, "%s: extent %lld of dimension %d is negative", op,
                             (long long)ext[k], k);
-        n *= ext[k] != 0;
-        if (ext[k] && (!jot_mul_ok(nbytes, ext[k], &nbytes) || nbytes > (int64_t)1 << 62))
+        none |= ext[k] == 0;
+        if ((all | ext[k]) >> 31 == 0 && ext[k]) /* no call, where both are small */
+            all *= ext[k];
+        else if (ext[k] && !jot_mul_ok(all, ext[k], &all))
+            all = INT64_MAX;
+        if (all > most)
             return jot_fail(ctx, JOT_ESHAPE, "%s: %s %s is too large (more than 2^62 bytes)", op,
                             jot_dtype_name(dtype), jot_shape_str(buf, rank, ext));
     }
-    *nelem = n ? nbytes / (int64_t)jot_dtype_nbytes(dtype) : 0;
+    *nelem = none ? 0 : all;
     return true;
 }
