@@ -232,7 +232,6 @@ jot_group_norm(jot_Var x, int64_t groups, jot_Var scale, jot_Var shift, double e
     static const char op[] = "group_norm";
     jot_Ctx *ctx = jot_ctx_of(JOT_VARS(x, scale, shift));
     int64_t parts[JOT_MAX_RANK + 1];
-    jot_Var m, var;
     if (!nn_batch_norm_check(ctx, x, scale, shift, op))
         return nn_poison(ctx);
     int rank = jot_rank(x);
@@ -252,7 +251,8 @@ jot_group_norm(jot_Var x, int64_t groups, jot_Var scale, jot_Var shift, double e
     NnOver o = nn_over(y, ~3u), plane = nn_over(y, ~7u);
     y = nn_shifted(y, &o);
     jot_Ints planes = jot_ints(3, parts);
-    (void)nn_moments(y, &o, &m, &var);
+    jot_Dims dims = jot_dims(o.n, o.dims, false);
+    jot_Var m = jot_mean(y, dims), var = jot_variance(y, dims);
     jot_Var a = jot_broadcast(jot_rsqrt(jot_offset(var, eps)), planes, JOT_INTS(2));
     jot_Var s = jot_broadcast(jot_reshape(shift, channels), planes, JOT_INTS(0));
     a = jot_mul(a, jot_broadcast(jot_reshape(scale, channels), planes, JOT_INTS(0)));

@@ -369,13 +369,28 @@ ixparse_level(IxReader *r, int level)
 }
 
 /* 0 and a message when the text is malformed; 0 and an empty message when memory was refused. */
+/* An axis or a digit alone, as most are; 0: it is more than that. */
+static Ix
+ixparse_short(const IxParse *parse, const char *s)
+{
+    bool axis = s[0] == 'i';
+    int digit = s[axis] - '0';
+
+    if (digit < 0 || digit > 9 || s[axis + 1] || (axis && digit >= parse->space.n))
+        return 0;
+    return axis ? jot_ix_axis(parse->pool, digit) : jot_ix_const(parse->pool, digit);
+}
+
 JOT_FN Ix
 jot_ix_parse(IxParse *parse, const char *source)
 {
     IxReader r = {0};
     bool failed_before = parse->pool->mem->failed;
     IxParsed v;
+    Ix ix = ixparse_short(parse, source);
 
+    if (ix)
+        return ix;
     r.out = parse;
     r.s = source;
     parse->message[0] = 0;
