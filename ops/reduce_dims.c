@@ -279,35 +279,44 @@ rdims_arg_merged(int op, jot_Var x, uint32_t mask, bool keep)
     return jot_leave(x.ctx, keep ? jot_reshape(x, jot_ints(rank, again)) : x);
 }
 
-/* Of rows of one element each: 0, whatever that is. 0: they have more. */
+/* Is each row of one element? */
+static bool
+rdims_arg_is_only(const Node *n, uint32_t mask)
+{
+    int k = 0;
+
+    while (k < n->rank && !(mask >> k & 1 && n->ext[k] != 1))
+        k++;
+    return k == n->rank;
+}
+
+/* Then its place is 0, whatever it is. */
 static NodeId
-rdims_arg_only(jot_Ctx *ctx, NodeId x, uint32_t mask, bool keep)
+rdims_arg_only(jot_Ctx *ctx, const char *name, NodeId x, uint32_t mask, bool keep)
 {
     const Node *n = jot_node(ctx, x);
-    int64_t ext[JOT_MAX_RANK];
+    int64_t ext[JOT_MAX_RANK], nelem;
     int rank = 0, k;
 
-    for (k = 0; k < n->rank; k++) {
-        if (mask >> k & 1 && n->ext[k] != 1)
-            return 0;
+    for (k = 0; k < n->rank; k++)
         if (keep || !(mask >> k & 1))
             ext[rank++] = n->ext[k];
-    }
-    return jot_const_f64(ctx, JOT_I64, rank, ext, 0);
+    return jot_shape_ok(ctx, name, JOT_I64, rank, ext, &nelem)
+               ? jot_const_f64(ctx, JOT_I64, rank, ext, 0) : 0;
 }
 
 static jot_Var
 rdims_arg_var(const char *name, int op, jot_Var v, jot_Dims dims)
 {
-    NodeId x = jot_node_of(v, name, "x"), only;
+    NodeId x = jot_node_of(v, name, "x");
     jot_Ctx *ctx = v.ctx;
     uint32_t mark = x ? ctx->loose.n : 0, mask;
 
     if (!x || !rdims_mask(ctx, name, dims, x, &mask) ||
         !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
-    if ((only = rdims_arg_only(ctx, x, mask, dims.keep)))
-        return jot_maps_done(ctx, only, mark);
+    if (rdims_arg_is_only(jot_node(ctx, x), mask))
+        return jot_maps_done(ctx, rdims_arg_only(ctx, name, x, mask, dims.keep), mark);
     if (mask & (mask - 1))
         return rdims_arg_merged(op, v, mask, dims.keep);
     if (jot_node(ctx, x)->dtype == JOT_BOOL)

@@ -202,6 +202,8 @@ check_only(const char *backend)
     }
     CHECK(jot_nelem(jot_argmax(jot_array(c, JOT_F32, JOT_SHAPE(0, 1), three), JOT_DIMS(1))) == 0,
           "%s: %s", backend, jot_message(c));
+    (void)jot_argmax(jot_zeros(c, JOT_U8, JOT_SHAPE((int64_t)1 << 62)), JOT_DIMS());
+    CHECK(jot_error(c) == JOT_ESHAPE && strstr(jot_message(c), "argmax: i64"), "%s", jot_message(c));
     jot_close(c);
 }
 

@@ -44,9 +44,9 @@ typedef struct { const char *name, *text; } VectorHelper;
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
 /* The prelude's jotm_f32_to_bf16, lane by lane. */
 #define HALF_ROUND \
-    "    const word u = (word)v, nan = (word)((u & 0x7fffffffu) > 0x7f800000u);\n" \
-    "    const word r = (u + 0x7fffu + (u >> 16 & 1u)) >> 16;\n" \
-    "    const word q = (r & ~nan) | ((u >> 16 | 0x40u) & nan);\n" \
+    "    const word u = (word)v, nan = (word)(v != v);\n" \
+    "    const word r = u + ((0x7fffu + (u >> 16 & 1u)) & ~nan);\n" \
+    "    const word q = (r | (nan & 0x400000u)) >> 16;\n" \
     "    const half h = (half)jot_cv_u16_u32x%L((jot_u32x%L)q);\n"
 /* An index that lanes are added to, in 32 bits: one that is far from 0 stays so. */
 #define RAMP_COMPARED(name, op) \

@@ -217,6 +217,7 @@ typedef struct {
     uint32_t n;
     uint8_t stage;              /* 1 and on: of what is computed; 0: in each that reads it */
     bool waits;                 /* ... for who reads it: one operation on one vector */
+    bool in_place;              /* ... as it was */
     uint16_t ops;               /* of the chain up to it, within its stage */
 } Staged;
 
@@ -230,7 +231,7 @@ chain_ops(const Inst *in)
          : in->ew == EW_DIV || in->ew == EW_SQRT ? STAGE_DIV : FLOPS_DEAR;
 }
 
-/* Is it computed once, and kept: not an index, or what lies in memory? */
+/* Is it computed once, and kept: no index, no load but one under conditions? */
 static bool
 computed(const Printer *p, const Inst *in, uint32_t n)
 {
@@ -244,8 +245,9 @@ may_be_staged(const Printer *p, const Inst *in, uint32_t n, bool stored)
     switch (in->op) {
     case C_EW: case C_STORE: case C_INDEX: return true;
     case C_LOAD: return !stored || in->pure;
+    case C_INT: return p->moves[n] != MOVES_VECTOR && (!stored || in->pure);
     case C_LIN: case C_IDIV: case C_IMOD: case C_IMUL: case C_IMIN: case C_IMAX: case C_CLAMP:
-    case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR: case C_INT:
+    case C_GE0: case C_EQ0: case C_INOT: case C_IAND: case C_IOR:
     case C_CONST: case C_SCALAR: return p->moves[n] != MOVES_VECTOR;
     default: return false;
     }
@@ -277,15 +279,14 @@ stages_forward(Printer *p, uint32_t loop, Staged *record, int *nrecords)
                    : of->stage == stage && of->ops > before ? of->ops : before;
             stage = of->stage > stage ? of->stage : stage;
         }
-        if (ops > STAGE_DIV && before && before + ops > STAGE_OPS) {
+        if (ops > STAGE_DIV && before && before + ops > STAGE_OPS && stage < STAGE_MOST) {
             stage++;
             before = 0;
         }
-        if (stage > STAGE_MOST)
-            return 0;
         record[k].n = n;
         record[k].ops = (uint16_t)(before + ops);
         record[k].waits = in->in_place && ops == 1 && vectors == 1;
+        record[k].in_place = in->in_place;
         record[k].stage = (uint8_t)(computed(p, in, n) ? stage : 0);
         p->stages[n] = (uint32_t)k++;
         last = stage > last ? stage : last;
@@ -300,6 +301,7 @@ stages_backward(Printer *p, uint32_t loop, const Staged *record, int nrecords, i
 {
     Code *code = p->code;
     bool whole = true;
+    int kept = 0;
     for (int k = 0; k < nrecords; k++)
         p->stages[record[k].n] = 0;
     for (int k = nrecords; k-- > 0 && whole;) {
@@ -311,7 +313,7 @@ stages_backward(Printer *p, uint32_t loop, const Staged *record, int nrecords, i
             own = (uint32_t)1 << record[k].stage;
             if (readers & ~own) {
                 in->in_place = false;
-                whole = jot_print_whole(p, n);
+                whole = ++kept <= STAGE_ARRAYS && jot_print_whole(p, n);
                 own |= STAGE_KEPT;
             }
         }
@@ -322,7 +324,23 @@ stages_backward(Printer *p, uint32_t loop, const Staged *record, int nrecords, i
                 p->stages[arg] |= own & ~STAGE_KEPT;
         }
     }
+    for (int k = 0; k < nrecords && !whole; k++)
+        code->inst.v[record[k].n].in_place = record[k].in_place;
     return whole;
+}
+
+/* Does a record of the stage ask where its vector lies? */
+static bool
+asks_for_place(const Printer *p, uint32_t loop)
+{
+    const Code *code = p->code;
+    for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next) {
+        const Inst *in = &code->inst.v[n];
+        for (uint32_t i = 0; i < in->narg && p->stages[n] & p->stage; i++)
+            if (code->args.v[in->arg + i] == loop && (in->live || in->uses))
+                return true;
+    }
+    return false;
 }
 
 JOT_FN int
@@ -350,8 +368,9 @@ jot_print_stages(Printer *p, uint32_t loop, int nstages)
         p->stage = (uint32_t)1 << stage;
         jot_print_f(p, "\tfor (int %n = 0; %n < %d; %n++) {\n", p->which, p->which, STAGE_VECTORS,
                     p->which);
-        jot_print_f(p, "\t    const jot_i64 %n = %n + %n * %d;\n", p->name[loop], first, p->which,
-                    p->lanes);
+        if (asks_for_place(p, loop))
+            jot_print_f(p, "\t    const jot_i64 %n = %n + %n * %d;\n", p->name[loop], first,
+                        p->which, p->lanes);
         jot_print_braced(p, loop);
         jot_print_give(p, mark);
     }

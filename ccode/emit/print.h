@@ -56,7 +56,8 @@ struct Printer {
     uint32_t jam;               /* a loop of which several rows go together (ccode/emit/jam.c) */
     int jam_rows;               /* so many; 0: what they compute once is printed */
     Name jam_name[JAM_ROWS][JAM_NAMES + 1]; /* of its variable and records, in each row */
-    uint32_t *stages;           /* per record of a loop in stages: those that compute it, STAGE_ */
+    uint32_t *stages;           /* per record of a loop in stages: its number while they are
+                                   planned, then a bit for each that computes it, STAGE_KEPT */
     uint32_t stage;             /* the present one; 0: none */
     Name which;                 /* ... and its vector */
     uint8_t *moves;             /* per record: MOVES_; NULL: no loop goes in vectors */

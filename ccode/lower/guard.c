@@ -15,7 +15,8 @@
  *            what it computes of that, as the root of a row's variance, comes before the loop
  *
  *   requires  a complete function, not counted yet
- *   keeps     which effects happen, and their order; what is computed may be less
+ *   keeps     which effects happen, and their order; what is computed may be less, but what stays
+ *             is computed, and read from what the call keeps, where its loop has no step, too
  *   breaks    `depth`: jot_code_add is over
  *
  * Read before: ccode/lower/code.h, ccode/lower/walk.c. After: ccode/lower/bounds.c,
@@ -331,34 +332,54 @@ static bool
 is_still(const Code *code, uint32_t loop, const Inst *in, const bool *written)
 {
     int role = in->op == C_LOAD ? code->k->bufs.v[in->aux].role : 0;
-    for (uint32_t i = 0; i < in->narg; i++)
-        if (jot_guard_inside(code, jot_guard_scope(code, code->args.v[in->arg + i]), loop))
+    for (uint32_t i = 0; i < in->narg; i++) {
+        uint32_t arg = code->args.v[in->arg + i];
+        int op = code->inst.v[arg].op;
+        if (op == C_DECL || op == C_CELL
+            || jot_guard_inside(code, jot_guard_scope(code, arg), loop))
             return false;
+    }
     if (in->op == C_LOAD)
         return !in->pure && !in->still && in->narg == 1 && !written[in->aux % 256]
             && (role == BUF_SCRATCH || role == BUF_SHARED);
     return in->pure && (in->op == C_EW || in->op == C_LIN || in->op == C_INDEX);
 }
 
-/* From the innermost loops on, so that it leaves all in which it stays. */
+/* Before the loop, which `before` stands before; the last record there. */
+static uint32_t
+lift_out_of(Code *code, uint32_t loop, uint32_t before, const bool *written)
+{
+    uint32_t block = code->inst.v[loop].block, prev = 0, next;
+    for (uint32_t n = code->inst.v[loop].kids; n; n = next) {
+        next = code->inst.v[n].next;
+        if (!is_still(code, loop, &code->inst.v[n], written)) {
+            prev = n;
+            continue;
+        }
+        *(prev ? &code->inst.v[prev].next : &code->inst.v[loop].kids) = next;
+        if (!next)
+            code->inst.v[loop].last = prev;
+        code->inst.v[n].block = block;
+        code->inst.v[n].next = loop;
+        *(before ? &code->inst.v[before].next : &code->inst.v[block].kids) = n;
+        before = n;
+    }
+    return before;
+}
+
+/* From the innermost loops on, so that it leaves all in which it stays; but for loops that end by a
+ * condition: what they read need not be there where they have no step. */
 static void
 lift_still(Code *code, uint32_t block)
 {
-    uint32_t next;
-    for (uint32_t n = code->inst.v[block].kids, kid; n; n = code->inst.v[n].next) {
+    for (uint32_t n = code->inst.v[block].kids, before = 0; n; n = code->inst.v[n].next) {
         bool written[256] = {false};
-        if (!is_block(&code->inst.v[n]))
-            continue;
-        lift_still(code, n);
-        if (code->inst.v[n].op != C_FOR || !find_written(code, n, written))
-            continue;
-        for (kid = code->inst.v[n].kids; kid; kid = next) {
-            next = code->inst.v[kid].next;
-            if (is_still(code, n, &code->inst.v[kid], written)) {
-                unlink_record(code, n, kid);
-                guard_splice(code, block, n, kid, kid);
-            }
-        }
+        if (is_block(&code->inst.v[n]))
+            lift_still(code, n);
+        if (code->inst.v[n].op == C_FOR && code->inst.v[n].narg <= 2
+            && find_written(code, n, written))
+            (void)lift_out_of(code, n, before, written);
+        before = n;
     }
 }
 
