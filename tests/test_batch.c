@@ -242,7 +242,7 @@ check_refused(Program *program)
     int64_t n;
     bool done = false;
 
-    for (n = 1; !done && n < 20000; n += program == shared && n > 400 ? 7 : 1) {
+    for (n = 1; !done && n < 20000; n += n > 100 ? test_many(5, program == shared && n > 400 ? 7 : 1) : 1) {
         Heap heap = {.countdown = n, .onwards = true};
         jot_Config config = {.backend = "interp",
                              .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};

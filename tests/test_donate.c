@@ -362,7 +362,7 @@ int
 main(int argc, char **argv)
 {
     static const char *const policies[] = {"none", "paper", "reward"};
-    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 60;
+    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : (uint32_t)test_many(32, 60);
     int i;
 
     for (i = 0; i < 3; i++) {
