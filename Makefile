@@ -194,7 +194,7 @@ run-tests: export TEST_SHORT = 1
 run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 AS_SHIPPED = $(B)/tests/test_fuzz
 # their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv demanded epilogue filled forced fork gates half integers ir layout lazy line_buffer linalg llama models moments open open_train pads pixels run save_flow sequence shapes sizes stack stages stencil strides target transpose types unpack view wild windows winograd)
+PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv demanded epilogue filled forced fork gates half integers ir layout lazy line_buffer llama models moments open open_train pads pixels run save_flow stages stencil strides target transpose types unpack view wild windows winograd)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles and the part of
 # test_swap that it has there, too, in make test-long
 FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"

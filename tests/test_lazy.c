@@ -303,15 +303,12 @@ test_blind_training(const char *backend)
 {
     jot_Ctx *c = open_on(backend);
     Net n = net_open(c, false);
-    const int steps = test_many(900, 1500);
-    uint64_t run;
+    const int steps = test_many(600, 1500);
     int k;
 
     for (k = 0; k < steps; k++)
         if (!net_step(c, &n, false))
             break;
-    run = jot_stats(c).kernels_run;
-    CHECK(run > 1, "%s: nothing began by itself", backend);
     CHECK(k == steps, "step %d: %s", k, jot_message(c));
     CHECK(jot_stats(c).live_nodes < JOT_START_NODES, "%u nodes", jot_stats(c).live_nodes);
     CHECK(jot_stats(c).peak_nbytes < MOST_NBYTES, "%s: %zu bytes", backend,
