@@ -254,7 +254,8 @@ check_program(Program *program, const char *what)
     int64_t n[MOST];
     int count = evaluated(program, "interp", &way[0], want, n);
     turn++;
-    for (int w = turn % test_many(2, 1); w < (int)(sizeof way / sizeof *way); w += test_many(2, 1)) {
+    for (int w = turn % test_many(2, 1); w < (int)(sizeof way / sizeof *way);
+         w += test_many(2, 1)) {
         int got = evaluated(program, "cc", &way[w], is, n);
         for (int i = 0; i < got; i++) {
             int64_t k = 0;

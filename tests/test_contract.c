@@ -81,7 +81,7 @@ test_products(void)
                 runs(&c, &machines[(i * 4 + t) % MACHINES], i % 2 ? 16384 : 1 << 20, NULL, what);
             ir_end(&c);
         }
-    for (int m = 0; m < MACHINES; m += test_many(2, 1)) { /* halves: read and packed as vectors of floats */
+    for (int m = 0; m < MACHINES; m += test_many(2, 1)) { /* halves, as vectors of floats */
         make_product_of(&c, JOT_F16, 1, 37, 67, 19, false, false, false);
         runs(&c, &machines[m], 1 << 20, NULL, "product of f16");
         ir_end(&c);

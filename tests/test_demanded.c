@@ -396,7 +396,8 @@ main(int argc, char **argv)
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) /* odd, so that each of a kind comes */
         if (!only || !strcmp(ways[i].backend, only))
             test_values(ways[i].backend, ways[i].target, ways[i].schedule,
-                        ways[i].times ? one_in * ways[i].times | 1 : only ? one_in : test_many(5, 1));
+                        ways[i].times ? one_in * ways[i].times | 1
+                        : only ? one_in : test_many(5, 1));
     if (!only) {
         test_bits("tcc");
         test_text();

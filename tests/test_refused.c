@@ -332,7 +332,8 @@ test_driver(RefuseFn *refuse_one, LiveFn *live, NameFn *name, bool onwards)
         CHECK(!heap.live, "driver %d: %zu bytes are left", n, heap.live);
         CHECK(!live || !live(), "%s %d: %ld objects are left", name ? name() : "driver", n, live());
     }
-    CHECK(n > 60 && n < MOST && failures > test_many(3, 20), "%d requests, %d failures", n, failures);
+    CHECK(n > 60 && n < MOST && failures > test_many(3, 20), "%d requests, %d failures", n,
+          failures);
 }
 
 /* Memory that is refused for another reason than that there is too little is told at once: nothing
