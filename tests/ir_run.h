@@ -263,28 +263,33 @@ enum { GCC, CLANG, TCC, GCC_NATIVE, CLANG_NATIVE };
 /* What the libraries of C have this program has, too: to read them takes the linker longer than the
  * rest of a kernel. */
 static const char ir_bare[] = "-nostdlib -lgcc";
-static int ir_files;
 
+/* The text as a shared object; one that came before is not compiled again. */
 static void *
 ir_compile(int cc, const Text *text, const char *what)
 {
     char path[128], cmd[600];
+    uint64_t hash = (uint64_t)cc;
     FILE *f;
     void *so;
-    snprintf(path, sizeof path, "%s/k%d.c", ir_dir, ++ir_files);
-    f = fopen(path, "w");
-    fwrite(text->s, 1, text->n, f);
-    fclose(f);
-    snprintf(cmd, sizeof cmd, "%s %s %s -shared -fPIC -o %s/k%d.so %s %s",
+    for (size_t i = 0; i < text->n; i++)
+        hash = (hash ^ (unsigned char)text->s[i]) * 1099511628211u;
+    snprintf(path, sizeof path, "%s/k%llx.c", ir_dir, (unsigned long long)hash);
+    snprintf(cmd, sizeof cmd, "%s %s %s -shared -fPIC -o %.*sso %s %s",
              getenv("IR_CC") ? getenv("IR_CC") : ir_cc[cc],
              getenv("IR_CC") ? "" : "-std=c99",
-             getenv("TEST_CC_FLAGS") && cc != TCC ? getenv("TEST_CC_FLAGS") : "", ir_dir, ir_files, path,
-             getenv("IR_CC") || cc == TCC ? "" : ir_bare);
-    if (system(cmd) != 0) {
-        CHECK(false, "%s: %s", what, cmd);
-        return NULL;
+             getenv("TEST_CC_FLAGS") && cc != TCC ? getenv("TEST_CC_FLAGS") : "",
+             (int)strlen(path) - 1, path, path, getenv("IR_CC") || cc == TCC ? "" : ir_bare);
+    if (access(path, F_OK) != 0) {
+        f = fopen(path, "w");
+        fwrite(text->s, 1, text->n, f);
+        fclose(f);
+        if (system(cmd) != 0) {
+            CHECK(false, "%s: %s", what, cmd);
+            return NULL;
+        }
     }
-    snprintf(path, sizeof path, "%s/k%d.so", ir_dir, ir_files);
+    strcpy(path + strlen(path) - 1, "so");
     so = dlopen(path, RTLD_NOW);
     CHECK(so != NULL, "%s: %s", what, dlerror());
     return so;

@@ -148,7 +148,7 @@ all_of(const char *backend)
         check(program[k], name[k], backend, "reward", "default");
         check(program[k], name[k], backend, "paper", "default");
         check(program[k], name[k], backend, "none", "default");
-        for (s = 1; s < 6 && !strcmp(backend, "tcc"); s++) {
+        for (s = 1 + k % test_many(2, 1); s < 6 && !strcmp(backend, "tcc"); s += test_many(2, 1)) {
             snprintf(schedule, sizeof schedule, "random:%d", s);
             check(program[k], name[k], backend, "reward", schedule);
         }
@@ -239,10 +239,10 @@ check_later(const char *backend)
 static void
 check_refused(Program *program)
 {
-    int64_t n;
+    int64_t n, step = test_many(5, program == shared ? 7 : 1);
     bool done = false;
 
-    for (n = 1; !done && n < 20000; n += program == shared && n > 400 ? 7 : 1) {
+    for (n = 1; !done && n < 20000; n += n > test_many(100, 400) ? step : 1) {
         Heap heap = {.countdown = n, .onwards = true};
         jot_Config config = {.backend = "interp",
                              .hooks = {.realloc = heap_realloc, .ud = &heap}, .give_back = 1};

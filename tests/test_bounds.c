@@ -250,9 +250,12 @@ check_program(Program *program, const char *what)
     static const Way way[] = { { "reward", NULL, NULL }, { "paper", NULL, NULL },
                                { "reward", "avx2", NULL }, { "reward", NULL, "random:3" } };
     double *want[MOST], *is[MOST];
+    static int turn; /* in make test each program in every other way */
     int64_t n[MOST];
     int count = evaluated(program, "interp", &way[0], want, n);
-    for (int w = 0; w < (int)(sizeof way / sizeof *way); w++) {
+    turn++;
+    for (int w = turn % test_many(2, 1); w < (int)(sizeof way / sizeof *way);
+         w += test_many(2, 1)) {
         int got = evaluated(program, "cc", &way[w], is, n);
         for (int i = 0; i < got; i++) {
             int64_t k = 0;

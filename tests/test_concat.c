@@ -239,7 +239,7 @@ test_refused(const char *backend)
     bool done = false;
     long n;
 
-    for (n = 1; !done && n < 20000; n += 1 + n / 40) {
+    for (n = 1; !done && n < 20000; n += 1 + n / test_many(20, 40)) {
         Heap heap;
         jot_Ctx *c = open_on(backend, 1, &heap, NULL);
         jot_Var part, y = build(c, NESTED, &part);

@@ -72,6 +72,8 @@ test_products(void)
     for (int i = 0; i < (int)(sizeof shape / sizeof *shape); i++)
         for (int t = 0; t < 4; t++) {
             const int64_t *x = shape[i];
+            if ((i + t / 2 + t) % test_many(2, 1))
+                continue;
             make_product(&c, x[0], x[1], x[2], x[3], t & 1, t >> 1, (i + t) % 2);
             sprintf(what, "product %d%s%s", i, t & 1 ? ", a transposed" : "",
                     t >> 1 ? ", b transposed" : "");
@@ -79,7 +81,7 @@ test_products(void)
                 runs(&c, &machines[(i * 4 + t) % MACHINES], i % 2 ? 16384 : 1 << 20, NULL, what);
             ir_end(&c);
         }
-    for (int m = 0; m < MACHINES; m++) { /* halves: read and packed as vectors of floats */
+    for (int m = 0; m < MACHINES; m += test_many(2, 1)) { /* halves, as vectors of floats */
         make_product_of(&c, JOT_F16, 1, 37, 67, 19, false, false, false);
         runs(&c, &machines[m], 1 << 20, NULL, "product of f16");
         ir_end(&c);
@@ -116,6 +118,8 @@ test_dots_behind(void)
             const int64_t *x = shape[i / 2];
             Text text = {0};
             bool dear = i % 2;
+            if ((m + i / 2 + i) % test_many(2, 1))
+                continue;
             text.mem = &ir_mem;
             make_product(&c, x[0], x[1], x[2], x[3], false, true, false);
             for (uint32_t n = 0; dear && n < c.k.stores.n; n++) {
@@ -164,7 +168,7 @@ test_tiles(void)
             make_product_of(&c, JOT_BF16, x[0], x[1], x[2], x[3], t & 1, t >> 1 & 1, (i + t) % 2);
             sprintf(what, "tiles %d%s%s", i, t & 1 ? ", a transposed" : "",
                     t >> 1 & 1 ? ", b transposed" : "");
-            if (t < 4 || i % 2)
+            if (t < 4 ? i < 4 || (i + t) % test_many(2, 1) == 0 : i % 2 && here.matrix)
                 runs(&c, m, i % 2 ? 16384 : 1 << 20, &text, what);
             CHECK(!text.s || strstr(text.s, ":1m "), "%s: not by tiles: %s", what, text.s);
             if (text.s) {
@@ -207,6 +211,8 @@ test_words(void)
         for (int t = 0; t < 4; t++) {
             const int64_t *x = shape[i];
             const Machine *m = &machines[(i + t) % MACHINES];
+            if (i > 2 && (i + t / 2 + t) % test_many(2, 1))
+                continue;
             make_product_of(&c, JOT_BF16, x[0], x[1], x[2], x[3], t & 1, t >> 1, (i + t) % 2);
             sprintf(what, "words %d%s%s", i, t & 1 ? ", a transposed" : "",
                     t >> 1 ? ", b transposed" : "");
@@ -224,7 +230,7 @@ static void
 test_padded(void)
 {
     const int64_t z = 5, n = 3, rows = 2, m = 17, k = 300;
-    for (int t = 0; t < MACHINES; t++) {
+    for (int t = 0; t < MACHINES; t += test_many(2, 1)) {
         const int64_t ext[] = { z, n, m, k };
         IrCase one, *c = &one;
         uint32_t a, b, y;
@@ -304,6 +310,8 @@ test_turned(void)
             IrCase c;
             Text text = {0};
             bool whole = lanes >= 4 && terms % lanes == 0;
+            if ((m + rest) % test_many(2, 1))
+                continue;
 
             text.mem = &ir_mem;
             make_product(&c, 1, 60, columns, terms, false, true, false);
@@ -401,6 +409,8 @@ test_dots(void)
             const int64_t *x = shape[i];
             Text text = {0};
             bool two = i == (int)(sizeof shape / sizeof *shape), want;
+            if ((m + i) % test_many(2, 1))
+                continue;
             text.mem = &ir_mem;
             if (two)
                 make_rows(&c, 2, 3, 41, 5, 48);

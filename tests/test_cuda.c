@@ -136,7 +136,7 @@ static void
 test_tiles(int first)
 {
     for (size_t i = (size_t)first; i < TILE_CASES + LARGE_CASES + BAND_CASES;
-         i += (size_t)test_many(3, 1)) {
+         i += (size_t)test_many(5, 1)) {
         const TileCase *t = i < TILE_CASES ? &tile_cases[i]
                           : i < TILE_CASES + LARGE_CASES ? &large_cases[i - TILE_CASES]
                           : &band_cases[i - TILE_CASES - LARGE_CASES];

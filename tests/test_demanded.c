@@ -390,13 +390,14 @@ main(int argc, char **argv)
         {"cc", "random:7", "default", 2},   {"opencl", "native", "default", 4},
         {"cuda", "native", "default", 4},
     };
-    int one_in = argc > 1 ? atoi(argv[1]) : test_many(29, 11);
+    int one_in = argc > 1 ? atoi(argv[1]) : test_many(53, 11);
     const char *only = argc > 2 ? argv[2] : NULL;
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) /* odd, so that each of a kind comes */
         if (!only || !strcmp(ways[i].backend, only))
             test_values(ways[i].backend, ways[i].target, ways[i].schedule,
-                        ways[i].times ? one_in * ways[i].times | 1 : only ? one_in : 1);
+                        ways[i].times ? one_in * ways[i].times | 1
+                        : only ? one_in : test_many(5, 1));
     if (!only) {
         test_bits("tcc");
         test_text();

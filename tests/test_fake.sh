@@ -79,7 +79,7 @@ if [ "$2" = all ]; then
 fi
 case $2 in
 tiles) run_tests "test_tiles cuda few 70 75 80 90" ;;
-drawn) run_tests "test_flow cuda" "test_run cuda" "test_open cuda" "test_fuzz 20 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" "test_scatter cuda" ;;
+drawn) run_tests "test_flow cuda" "test_run cuda" "test_open cuda" "test_fuzz 12 1 cuda" "test_extremes cuda" "test_wide cuda" "test_squares cuda" "test_grid cuda" "test_scatter cuda" ;;
 refused)
     run_tests test_fake_check "test_fetch cuda" "test_refused cuda" "test_opencl cuda" "test_swap cuda few" "test_fork cuda"
     make_fake -DFAKE_NO_GRAPHS # as drivers before 11.4

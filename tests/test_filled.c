@@ -190,7 +190,7 @@ main(int argc, char **argv)
 
     for (int i = 0; i < 5; i++)
         if (argc < 2 || !strcmp(argv[1], backends[i]))
-            test_drawn(backends[i], i == 0 ? ROUNDS / 4 : i < 3 ? ROUNDS / 2 : ROUNDS / 8);
+            test_drawn(backends[i], ROUNDS / (i == 0 ? 4 : i < 3 ? test_many(3, 2) : 8));
     if (argc < 2) {
         test_ends();
         test_left();

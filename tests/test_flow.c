@@ -244,8 +244,8 @@ main(int argc, char **argv)
         test_drawn(argc > 3 ? argv[3] : "interp", NULL, atoi(argv[1]), first);
         return DONE();
     }
-    test_drawn("interp", NULL, 60, first);
-    test_drawn("tcc", NULL, 12, first);
+    test_drawn("interp", NULL, test_many(36, 60), first);
+    test_drawn("tcc", NULL, test_many(8, 12), first);
     test_drawn("tcc", "none", 4, first);
     test_drawn("tcc", "paper", 4, first + 4);
     test_vmap();

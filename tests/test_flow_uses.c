@@ -611,7 +611,7 @@ main(void)
         test_outside("interp", when);
         test_outside("tcc", when);
     }
-    test_allocations("interp", 1);
-    test_allocations("tcc", 7);
+    test_allocations("interp", test_many(2, 1));
+    test_allocations("tcc", test_many(13, 7));
     return DONE();
 }

@@ -242,9 +242,9 @@ main(int argc, char **argv)
     }
     for (k = 0; k < BIG_KINDS && (show || !only); k++) {
         test_big((BigKind)k, 10000, FUSE_PAPER, show);
-        test_big((BigKind)k, test_many(30000, 90000), FUSE_PAPER, show);
+        test_big((BigKind)k, test_many(20000, 90000), FUSE_PAPER, show);
         test_big((BigKind)k, 10000, FUSE_REWARD, show);
-        test_big((BigKind)k, test_many(30000, 90000), FUSE_REWARD, show);
+        test_big((BigKind)k, test_many(20000, 90000), FUSE_REWARD, show);
     }
     jot_close(ctx);
     return DONE();

@@ -35,13 +35,13 @@ norm_of(jot_Ctx *c, int64_t rows, int64_t columns, jot_Var *out)
 static int
 layer_norm(jot_Ctx *c, jot_Var *out)
 {
-    return norm_of(c, 600, 700, out);
+    return norm_of(c, 300, 700, out);
 }
 
 static int
 long_columns(jot_Ctx *c, jot_Var *out)
 {
-    return norm_of(c, 4000, 260, out);
+    return norm_of(c, 2400, 260, out);
 }
 
 static int

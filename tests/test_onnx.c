@@ -224,7 +224,7 @@ bounds(const char *backend)
     CHECK(jot_onnx_open(m, &n, 1), "%s", jot_message(c));
     refuses(c, jot_onnx_run(m, &in, 1, &out, 1), JOT_ERANGE,
             "input x: n is 41: 1 to 40 in steps of 1 asked");
-    for (int64_t k = 0; k < 40; k++) {
+    for (int64_t k = 0; k < 40; k += test_many(3, 1)) {
         int64_t rows = 1 + k * 23 % 40;
         in = (jot_Tensor){JOT_F32, JOT_SHAPE(rows, 3), x, (size_t)rows * 12};
         jot_Stats before = jot_stats(c);

@@ -612,6 +612,6 @@ main(int argc, char **argv)
         names();
         memory();
     }
-    all_of(folder ? argv[1] : NULL, argc > 1 ? atoi(argv[argc - 1]) : test_many(20, 60));
+    all_of(folder ? argv[1] : NULL, argc > 1 ? atoi(argv[argc - 1]) : test_many(12, 60));
     return DONE();
 }

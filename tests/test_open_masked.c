@@ -259,7 +259,7 @@ main(int argc, char **argv)
 {
     const jot_Extent length = {"length", 1, MOST, 1};
     const jot_Extent sides[2] = {{"height", 16, SIDE, 4}, {"width", 16, SIDE, 4}};
-    int stride = argc > 1 ? atoi(argv[1]) : 1, i;
+    int stride = argc > 1 ? atoi(argv[1]) : test_many(2, 1), i;
     jot_Ctx *c[2] = {open_on(NULL, NULL, true), open_on("interp", NULL, true)};
     jot_Ctx *two[2] = {c[0], open_on(NULL, NULL, true)}; /* user's code needs a compiler */
 

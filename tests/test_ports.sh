@@ -101,7 +101,7 @@ END
         $(for t in $tests test_fuzz; do echo "$b/tests/$t"; done) >"$dir/log" 2>&1; then
         tail -n 5 "$dir/log"; lose "built for aarch64"
     else
-        for t in $tests "test_fuzz 12 1 cc"; do
+        for t in $tests "test_fuzz $([ "$TEST_SHORT" ] && echo 6 || echo 12) 1 cc"; do
             # shellcheck disable=SC2086
             "$qemu" "$b"/tests/$t >"$dir/log" 2>&1
             count "aarch64: $t" "$dir/log" $?

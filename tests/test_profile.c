@@ -438,7 +438,7 @@ ticks(void *ud)
 static void
 test_refused(void)
 {
-    for (long n = 0; n < 400; n += 3) {
+    for (long n = 0; n < 400; n += test_many(7, 3)) {
         int64_t clock = 0;
         jot_Config config = {.backend = "tcc"};
         jot_Ctx *c;

@@ -198,7 +198,7 @@ test_device(const char *what, uint64_t nbytes)
 {
     int n, failures = 0;
 
-    for (n = 1; n < MOST; n += test_many(2, 1)) {
+    for (n = 1; n < MOST; n += test_many(3, 1)) {
         jot_Ctx *c = open_device(nbytes);
         jot_Var w = parameter(c);
         bool right = true, all;
@@ -304,7 +304,7 @@ test_driver(RefuseFn *refuse_one, LiveFn *live, NameFn *name, bool onwards)
     const int *codes = strcmp(backend, "cuda") ? opencl : cuda;
     int n, quiet = 0, failures = 0;
 
-    for (n = 1; n < MOST && quiet < test_many(14, 40); n += test_many(3, 1)) {
+    for (n = 1; n < MOST && quiet < test_many(10, 40); n += test_many(4, 1)) {
         bool right = true;
         jot_Status opened;
         jot_Ctx *c;
@@ -332,7 +332,8 @@ test_driver(RefuseFn *refuse_one, LiveFn *live, NameFn *name, bool onwards)
         CHECK(!heap.live, "driver %d: %zu bytes are left", n, heap.live);
         CHECK(!live || !live(), "%s %d: %ld objects are left", name ? name() : "driver", n, live());
     }
-    CHECK(n > 60 && n < MOST && failures > test_many(6, 20), "%d requests, %d failures", n, failures);
+    CHECK(n > 60 && n < MOST && failures > test_many(3, 20), "%d requests, %d failures", n,
+          failures);
 }
 
 /* Memory that is refused for another reason than that there is too little is told at once: nothing

@@ -246,7 +246,7 @@ test_refused(const char *backend)
     bool done = false;
 
     fill(N, false);
-    for (long n = 1; !done && n < 20000; n += 1 + n / 30) {
+    for (long n = 1; !done && n < 20000; n += 1 + n / test_many(15, 30)) {
         Heap heap = {0};
         jot_Config config = {.backend = backend, .threads = 1,
                              .hooks = {.realloc = heap_realloc, .ud = &heap}};

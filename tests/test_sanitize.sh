@@ -46,9 +46,9 @@ run() {
     grep -v '^skipped' "$dir/log" | grep -A 20 -m 1 'ERROR\|runtime error\|not ' | cut -c 1-300 || tail -n 5 "$dir/log"
 }
 
-run "$build/tests/test_fuzz" "${2:-$([ "$TEST_SHORT" ] && echo 4 || echo 8)}" 77001
+run "$build/tests/test_fuzz" "${2:-$([ "$TEST_SHORT" ] && echo 3 || echo 8)}" 77001
 run "$build/tests/test_line_buffer"
-run "$build/tests/test_demanded" 89
+run "$build/tests/test_demanded" 89 cc
 run env IR_CC="$dir/cc -std=gnu99 -march=native -w" "$build/tests/test_stencil" # which asks for compilers by itself
 
 # What a program finds of the machine all others read: the probe's loops have the same vectors, and

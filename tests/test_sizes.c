@@ -187,7 +187,7 @@ test_all(int of_one, bool every)
     jot_Stats all;
 
     for (int i = 0; i < SIZES; i++)
-        if (every || i < 6 || i % (all_sizes[i] > 200 ? 6 : test_many(6, 2)) == 1)
+        if (every || i < 6 || i % (all_sizes[i] > 200 ? test_many(12, 6) : test_many(6, 2)) == 1)
             sizes[nsizes++] = all_sizes[i];
     all = lenet_sizes(&n, sizes, nsizes);
     CHECK(all.plans >= (size_t)nsizes, "%d plans", (int)all.plans);

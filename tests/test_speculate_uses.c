@@ -917,8 +917,8 @@ main(int argc, char **argv)
         bounds(backends[b]);
         in_vain(backends[b]);
         always_new(backends[b]);
-        programs(backends[b], b ? 6 : 30, 1);
-        memory(backends[b], b ? 37 : 7);
+        programs(backends[b], b ? 6 : test_many(20, 30), 1);
+        memory(backends[b], b ? test_many(61, 37) : test_many(13, 7));
     }
     return DONE();
 }

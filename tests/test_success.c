@@ -253,7 +253,7 @@ main(int argc, char **argv)
             if (argc > 1 && strcmp(argv[1], programs[k].name))
                 continue;
             while (run_refused(k, n, false) && run_refused(k, n, true))
-                n += 1 + (b ? n / 40 : n / 200);
+                n += 1 + n / (b ? test_many(20, 40) : test_many(100, 200));
             if (argc > 1)
                 printf("%s on %s: %ld allocations\n", programs[k].name, backend, n - 1);
         }

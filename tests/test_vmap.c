@@ -663,7 +663,7 @@ int
 main(int argc, char **argv)
 {
     static const char *const backends[] = {"interp", NULL};
-    int programs = argc > 1 ? atoi(argv[1]) : 300, k;
+    int programs = argc > 1 ? atoi(argv[1]) : test_many(180, 300), k;
     uint32_t first = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 1;
 
     for (k = 0; k < programs; k++)

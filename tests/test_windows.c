@@ -342,7 +342,7 @@ main(int argc, char **argv)
     /* Sums along outer axes; gradients along one element, which others read; what is read in blocks
      * along the outer axes. */
     static const int ends[] = {507, 815, 1087, 2243, 2795};
-    int n = argc > 1 ? atoi(argv[1]) : 24, first = argc > 2 ? atoi(argv[2]) : 1;
+    int n = argc > 1 ? atoi(argv[1]) : test_many(12, 24), first = argc > 2 ? atoi(argv[2]) : 1;
 
     for (int i = 0; i < 2; i++) {
         jot_Config config;
