@@ -12,17 +12,19 @@
  *     select         plan/plan.c                                   the nodes that are needed      g
  *     make a plan    plan/make.c                                   calls what follows, to compile
  *     fuse           fuse/fuse.c                                   groups; why edges are left     f
- *     - build        plan/built.c, ccode/build/build.c             ... each, once: a Kernel       k
- *     - recognise    ccode/contract/products.c                     ... is it a product?
  *     lay out        plan/layout/layout.c                          where elements lie; copies     y
  *         which convolutions go by Winograd's tiles: plan/layout/winograd.c
+ *     - build        plan/built.c, ccode/build/build.c             each group, once: a Kernel
+ *     - recognise    ccode/contract/products.c                     ... is it a product?
  *     step by step   plan/kernel.c                                 each group:
  *     - text         plan/text.c                                   calls what follows, for it:
- *     - rewrite      ccode/strategy/passes.c                       ... simplified: one list
+ *     - rewrite      ccode/strategy/passes.c                       ... simplified: one list, whose
+ *         stages run when it is built, laid out, and before a strategy
  *     - schedule     ccode/strategy/strategy.c                     ... an order and places        s
  *         one table of strategies; what each costs or why it refused: r. Products and
- *         convolutions: ccode/contract/sched.c
- *     - emit         ccode/emit/emit.c                             calls what follows:
+ *         convolutions: ccode/contract/sched.c (axes), ccode/contract/plan.c (sizes),
+ *         ccode/contract/pack.c (stages); loops: ccode/schedule/choose.c, ccode/schedule/make.c
+ *     - emit         ccode/emit/emit.c                             calls what follows, for it     k
  *       - lower      ccode/lower/lower.c                           ... a loop tree                l
  *       - walk       ccode/lower/walk.c                            ... code records               w
  *       - print      ccode/emit/statement.c                        ... text in a dialect          c
@@ -33,7 +35,7 @@
  * or, without any compiler, from select straight to backends/interp.c. A graph that was planned
  * before goes from select to run. docs/walk.md follows a convolution down the list.
  *
- * Read before: core.h. After: config.c, fail.c, ops/graph.h. */
+ * Read before: core.h. After: config.c, fail.c, ops/graph.h, nn/conv.c, plan/plan.c. */
 #include "backends/backend.h"
 #include "plan/plan.h"
 #include "plan/tier/profile.h"

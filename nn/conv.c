@@ -12,7 +12,7 @@
  *
  * Written with the public header alone; every composition works in a scope of its own.
  *
- * Read before: nn/image/window.h. After: nn/image/pool.c. */
+ * Read before: nn/image/window.h. After: nn/image/pool.c, ops/reindex.c. */
 #include "nn.h"
 #include "nn/image/window.h"
 

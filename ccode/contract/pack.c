@@ -1,5 +1,5 @@
-/* ccode/contract/pack.c - the stages of a contraction: its operands packed where the plan says, the
- * sum, what is stored.
+/* ccode/contract/pack.c - writes the stages of a contraction: its operands packed where the plan
+ * says, the sum, what is stored.
  *
  *     b   direct   panels  pb[j/32][k][j%32]
  *     a   direct   rows    pa[i][k]

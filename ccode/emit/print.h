@@ -1,6 +1,7 @@
 /* ccode/emit/print.h - the state of the printer, shared by emit.c (the function),
  * ccode/emit/statement.c (statements), ccode/emit/expr.c (expressions) and what these are put
- * together from (ccode/emit/print.c). Read before: ccode/lower/code.h. */
+ * together from (ccode/emit/print.c). Read before: ccode/lower/code.h. After: ccode/emit/name.c,
+ * ccode/emit/print.c, ccode/emit/statement.c, ccode/emit/emit.c. */
 #ifndef JOT_PRINT_H
 #define JOT_PRINT_H
 #include "ccode/lower/code.h"
