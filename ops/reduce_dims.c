@@ -279,44 +279,37 @@ rdims_arg_merged(int op, jot_Var x, uint32_t mask, bool keep)
     return jot_leave(x.ctx, keep ? jot_reshape(x, jot_ints(rank, again)) : x);
 }
 
-/* Is each row of one element? */
+/* Is each row of one element? Then its place is 0, whatever it is: *zeros, or 0 if refused. */
 static bool
-rdims_arg_is_only(const Node *n, uint32_t mask)
-{
-    int k = 0;
-
-    while (k < n->rank && !(mask >> k & 1 && n->ext[k] != 1))
-        k++;
-    return k == n->rank;
-}
-
-/* Then its place is 0, whatever it is. */
-static NodeId
-rdims_arg_only(jot_Ctx *ctx, const char *name, NodeId x, uint32_t mask, bool keep)
+rdims_arg_only(jot_Ctx *ctx, const char *name, NodeId x, uint32_t mask, bool keep, NodeId *zeros)
 {
     const Node *n = jot_node(ctx, x);
     int64_t ext[JOT_MAX_RANK], nelem;
     int rank = 0, k;
 
-    for (k = 0; k < n->rank; k++)
+    for (k = 0; k < n->rank; k++) {
+        if (mask >> k & 1 && n->ext[k] != 1)
+            return false;
         if (keep || !(mask >> k & 1))
             ext[rank++] = n->ext[k];
-    return jot_shape_ok(ctx, name, JOT_I64, rank, ext, &nelem)
-               ? jot_const_f64(ctx, JOT_I64, rank, ext, 0) : 0;
+    }
+    *zeros = jot_shape_ok(ctx, name, JOT_I64, rank, ext, &nelem)
+                 ? jot_const_f64(ctx, JOT_I64, rank, ext, 0) : 0;
+    return true;
 }
 
 static jot_Var
 rdims_arg_var(const char *name, int op, jot_Var v, jot_Dims dims)
 {
-    NodeId x = jot_node_of(v, name, "x");
+    NodeId x = jot_node_of(v, name, "x"), zeros;
     jot_Ctx *ctx = v.ctx;
     uint32_t mark = x ? ctx->loose.n : 0, mask;
 
     if (!x || !rdims_mask(ctx, name, dims, x, &mask) ||
         !rdims_nonempty(ctx, name, jot_node(ctx, x), mask))
         return JOT_POISON(ctx);
-    if (rdims_arg_is_only(jot_node(ctx, x), mask))
-        return jot_maps_done(ctx, rdims_arg_only(ctx, name, x, mask, dims.keep), mark);
+    if (rdims_arg_only(ctx, name, x, mask, dims.keep, &zeros))
+        return jot_maps_done(ctx, zeros, mark);
     if (mask & (mask - 1))
         return rdims_arg_merged(op, v, mask, dims.keep);
     if (jot_node(ctx, x)->dtype == JOT_BOOL)

@@ -314,7 +314,7 @@ programs(const char *backend, const char *policy, uint32_t n)
         CHECK(i == STATES * SIDE * SIDE, "%s %s, seed %u: element %d of state %d is %g, not %g",
               backend, policy, seed, i % (SIDE * SIDE), i / (SIDE * SIDE), got[i], want[i]);
     }
-    CHECK(none == 0 && count > n / 4, "%s %s: %d in place in %u programs", backend, policy,
+    CHECK(none == 0 && count > n / 3, "%s %s: %d in place in %u programs", backend, policy,
           (int)count, n);
 }
 
@@ -362,7 +362,7 @@ int
 main(int argc, char **argv)
 {
     static const char *const policies[] = {"none", "paper", "reward"};
-    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : (uint32_t)test_many(32, 60);
+    uint32_t n = argc > 1 ? (uint32_t)atoi(argv[1]) : 60;
     int i;
 
     for (i = 0; i < 3; i++) {

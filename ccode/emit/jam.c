@@ -26,11 +26,12 @@
  *                                                   for (v < 8) { t[v] = sigmoid(x[i + v * 4..]) }
  *                                                   for (v < 8) { y[i + v * 4..] = erf(t[v]) }
  *
- * Loads from memory are repeated in each stage that reads them. All stores are in the last one, so
- * that nothing is stored before it is loaded. What is left goes vector by vector.
+ * Loads from memory are repeated in each stage that reads them, but for those under conditions. All
+ * stores are in the last one, so that nothing is stored before it is loaded. What is left goes
+ * vector by vector.
  *
  *   requires  counted code, `independent` known     keeps  every element's value, terms in order
- *   breaks    nothing
+ *   breaks    `in_place` of what a stage keeps: it is a variable
  *
  * Read before: ccode/emit/loop.c. After: ccode/emit/statement.c. */
 #include "ccode/emit/print.h"
@@ -336,8 +337,9 @@ asks_for_place(const Printer *p, uint32_t loop)
     const Code *code = p->code;
     for (uint32_t n = code->inst.v[loop].kids; n; n = code->inst.v[n].next) {
         const Inst *in = &code->inst.v[n];
-        for (uint32_t i = 0; i < in->narg && p->stages[n] & p->stage; i++)
-            if (code->args.v[in->arg + i] == loop && (in->live || in->uses))
+        bool here = (in->live || in->uses) && p->stages[n] & p->stage;
+        for (uint32_t i = 0; here && i < in->narg; i++)
+            if (code->args.v[in->arg + i] == loop)
                 return true;
     }
     return false;

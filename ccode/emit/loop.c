@@ -278,9 +278,8 @@ static void
 print_counted(Printer *p, const Loop *l)
 {
     int64_t at = l->from, end = at + l->steps, whole = end - l->steps % l->lanes;
-    int64_t several = STAGE_VECTORS * l->lanes;
-    if (l->stages && l->steps >= several) {
-        int64_t to = whole - (whole - at) % several;
+    if (l->stages) {
+        int64_t several = STAGE_VECTORS * l->lanes, to = whole - (whole - at) % several;
         jot_print_for(p, p->name[l->n], at, to, (int)several);
         print_vectors(p, l, l->lanes, false, true);
         at = to;

@@ -345,8 +345,8 @@ is_still(const Code *code, uint32_t loop, const Inst *in, const bool *written)
     return in->pure && (in->op == C_EW || in->op == C_LIN || in->op == C_INDEX);
 }
 
-/* Before the loop, which `before` stands before; the last record there. */
-static uint32_t
+/* It goes before the loop, behind the record `before` of its block. */
+static void
 lift_out_of(Code *code, uint32_t loop, uint32_t before, const bool *written)
 {
     uint32_t block = code->inst.v[loop].block, prev = 0, next;
@@ -364,7 +364,6 @@ lift_out_of(Code *code, uint32_t loop, uint32_t before, const bool *written)
         *(before ? &code->inst.v[before].next : &code->inst.v[block].kids) = n;
         before = n;
     }
-    return before;
 }
 
 /* From the innermost loops on, so that it leaves all in which it stays; but for loops that end by a
@@ -378,7 +377,7 @@ lift_still(Code *code, uint32_t block)
             lift_still(code, n);
         if (code->inst.v[n].op == C_FOR && code->inst.v[n].narg <= 2
             && find_written(code, n, written))
-            (void)lift_out_of(code, n, before, written);
+            lift_out_of(code, n, before, written);
         before = n;
     }
 }

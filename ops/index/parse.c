@@ -368,7 +368,6 @@ ixparse_level(IxReader *r, int level)
     return left;
 }
 
-/* 0 and a message when the text is malformed; 0 and an empty message when memory was refused. */
 /* An axis or a digit alone, as most are; 0: it is more than that. */
 static Ix
 ixparse_short(const IxParse *parse, const char *s)
@@ -381,6 +380,7 @@ ixparse_short(const IxParse *parse, const char *s)
     return axis ? jot_ix_axis(parse->pool, digit) : jot_ix_const(parse->pool, digit);
 }
 
+/* 0 and a message when the text is malformed; 0 and an empty message when memory was refused. */
 JOT_FN Ix
 jot_ix_parse(IxParse *parse, const char *source)
 {
