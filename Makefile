@@ -1,6 +1,7 @@
 # jot - the targets:
 #   all            build/libjot.a, build/jot     demo        train a network on drawn digits
-#   test           everything but long campaigns test-long   the campaigns
+#   test           one build, this processor    test-wide   the other builds, devices and processors
+#   test-long      both, with long campaigns
 #   check-asan     tests under ASan and UBSan    check-tcc   the library and its tests built by tcc
 #   mutate         faults that no test notices: MUTANTS=n from SEED=n
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
@@ -185,44 +186,58 @@ docs: $(B)/libjot.a $(B)/examples/02_conv
 deps:
 	@tools/deps.sh
 
+# What is asked with each change: one build of the library, on this processor; then every other build, device and
+# processor, and what repeats
+CHECKED = CFLAGS="-O1 -g1 -DJOT_CHECKED" B=$(B)/checked BRIEF="-O0 $(GOLD)"
 test: deps
-	@$(MAKE) -s CFLAGS="-O1 -g1 -DJOT_CHECKED" B=$(B)/checked run-tests
+	@$(MAKE) -s $(CHECKED) run-tests
+test-wide: deps
+	@$(MAKE) -s $(CHECKED) run-wide
 
-# The whole suite, side by side in this order, the longest first. PoCL does not optimise, which
-# halves its time; it does in AS_SHIPPED and in make test-long.
-run-tests: export TEST_SHORT = 1
-run-tests: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
-AS_SHIPPED = $(B)/tests/test_fuzz
-# their time is optimisation of large kernels, which the others and make test-long have
-PLAIN   = $(addprefix $(B)/tests/test_,arg_reduce batch bounds chain choose concat contract contract_image conv demanded epilogue filled forced fork gates half integers ir layout lazy line_buffer llama models moments open open_train pads pixels run save_flow stages stencil strides target transpose types unpack view wild windows winograd)
+# PoCL does not optimise, which halves its time; it does for AS_SHIPPED and in make test-long
+run-tests run-wide: export TEST_SHORT = 1
+run-tests run-wide: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
+tests   = $(addprefix $(B)/tests/test_,$(1))
+AS_SHIPPED = $(call tests,fuzz)
+# what these ask for are values: kernels without optimisation, which was most of their time
+PLAIN   = $(call tests,arg_reduce batch bounds chain choose concat contract contract_image conv demanded epilogue filled \
+          forced fork gates half integers ir layout lazy line_buffer llama models moments open open_train pads pixels run \
+          save_flow stages stencil strides target transpose types unpack view wild windows winograd)
+# of make test-wide: programs for devices; texts and schedules of other machines, many sizes, a machine that is short of
+# something, the language model
+DEVICES = $(call tests,cuda fake_check fetch grid opencl refused squares swap tiles wide)
+OTHERS  = $(call tests,flags forced ir_text machines prelude_text prelude_vector target shapes sizes fork stack llama)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles and the part of
 # test_swap that it has there, too, in make test-long
+STOODIN = $(call tests,tiles swap squares wide grid)
 FEWER   = "$(B)/tests/test_tiles opencl few" "$(B)/tests/test_swap opencl few"
-STOODIN = $(B)/tests/test_tiles $(B)/tests/test_swap $(B)/tests/test_squares $(B)/tests/test_wide $(B)/tests/test_grid
-# programs that ask the same under sanitizers, in full, run under these alone; in make test-long by themselves, too
-ONCE    = $(addprefix $(B)/tests/,$(filter-out test_code test_custom test_extremes test_flow test_run test_running,$(ASAN)))
-# only what is run, by itself or by a script
-NAMED   = $(patsubst %,$(B)/tests/%,$(shell grep -oh 'test_[a-z0-9_]*' tests/*.sh))
-run-tests: $(filter-out $(filter-out $(NAMED),$(ONCE)),$(TESTS)) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models dist asan-build tcc-build
-	@$(RUN) $(LONGEST) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
-	    $(patsubst %,"tools/plain.sh %",$(filter-out $(ONCE),$(PLAIN))) $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") \
-	    "$(IDLE) bits" $(FEWER) $(filter-out $(LONGEST) $(ALONE) $(IDLE) $(AS_SHIPPED) $(PLAIN) $(STOODIN) $(ONCE),$(TESTS)) $(WATCHED) $(BYTCC) "tools/layers.sh" "tools/circles.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" "$(MAKE) -s check-c++" \
-	    "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "tests/test_command.sh $(B)" tests/test_extend.sh "tests/test_valgrind.sh $(B)" --alone $(ALONE) "$(IDLE) idle"
-
+# alone, at the end: children, since compilers are given little time to begin and folders are counted; tiers, since
+# two compilers race; machine, since it measures; of threads a part, where a pool that waits is asked for its time
+RACES   = $(call tests,children tiers)
+MEASURE = $(call tests,machine)
+ALONE   = $(RACES) $(MEASURE)
+IDLE    = $(call tests,threads)
+HERE    = $(filter-out $(DEVICES) $(OTHERS) $(ALONE) $(IDLE) $(AS_SHIPPED),$(TESTS))
+# what only a script runs, too
+NAMED   = $(filter $(TESTS),$(patsubst %,$(B)/tests/%,$(shell grep -oh 'test_[a-z0-9_]*' tests/*.sh)))
+plain   = $(patsubst %,"tools/plain.sh %",$(filter $(PLAIN),$(1))) $(filter-out $(PLAIN),$(1))
 FAKE    = "tests/test_fake.sh $(B)
 MODE    = "tests/test_modes.sh $(B)
 DEVICE1 = "tests/test_device.sh $(B) opencl
-LONGEST = $(FAKE) tiles" $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" $(MODE) three" $(MODE) schedule" $(MODE) layout" \
-          $(MODE) paper" $(MODE) lanes" "tests/test_ports.sh $(B)" \
-          $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" \
-          $(DEVICE1) tests/test_grad tests/test_element" \
-          $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" \
-          $(B)/tests/test_cuda
-# alone, at the end: children, since compilers are given little time to begin and folders are counted; tiers, since
-# two compilers race; machine, since it measures
-ALONE   = $(B)/tests/test_children $(B)/tests/test_tiers $(B)/tests/test_machine
-# ... and a part of threads, where a pool that waits is asked for its processor time
-IDLE    = $(B)/tests/test_threads
+
+# side by side in this order, the longest first
+run-tests: $(HERE) $(AS_SHIPPED) $(IDLE) $(MEASURE) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models
+	@$(RUN) "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" \
+	    $(call plain,$(HERE)) $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") "$(IDLE) bits" \
+	    $(MODE) three" $(MODE) schedule" $(MODE) layout" $(MODE) paper" $(MODE) lanes" \
+	    "tests/test_command.sh $(B)" tests/test_extend.sh tools/layers.sh "tools/circles.sh $(B)" --alone $(MEASURE) "$(IDLE) idle"
+
+run-wide: $(DEVICES) $(OTHERS) $(RACES) $(NAMED) $(EXAMPLES) dist asan-build tcc-build
+	@$(RUN) $(FAKE) tiles" $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" "tests/test_ports.sh $(B)" \
+	    $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" $(DEVICE1) tests/test_grad tests/test_element" \
+	    $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" $(FEWER) \
+	    $(filter-out $(STOODIN),$(DEVICES)) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
+	    $(call plain,$(OTHERS)) $(WATCHED) $(BYTCC) "$(MAKE) -s check-c++" "tests/test_valgrind.sh $(B)" --alone $(RACES)
 
 test-long: all
 	@$(MAKE) -s CFLAGS="-O2 -g -DJOT_CHECKED" B=$(B)/checked run-long
@@ -402,7 +417,7 @@ bench-report:
 	    cat $(BENCHOUT).md; \
 	fi
 
-.PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-long run-long freestanding layers dist dist-check \
+.PHONY: command data-libs mutate test-cuda run-cuda all examples demo docs deps test run-tests test-wide run-wide test-long run-long freestanding layers dist dist-check \
         check-asan asan-build asan-run check-tcc tcc-build check-c++ fuzz bench bench-drawn bench-keep bench-machines bench-speculation bench-report install wc clean
 
 clean:
