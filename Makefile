@@ -194,11 +194,15 @@ test: deps
 test-wide: deps
 	@$(MAKE) -s $(CHECKED) run-wide
 
-# PoCL does not optimise, which halves its time; it does for AS_SHIPPED and in make test-long
+# devices are test-wide's, where PoCL does not optimise, which halves its time; it does for AS_SHIPPED and in make test-long
 run-tests run-wide: export TEST_SHORT = 1
-run-tests run-wide: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
+run-tests: export OCL_ICD_VENDORS = /no/devices
+run-wide: export POCL_EXTRA_BUILD_FLAGS = -cl-opt-disable
 tests   = $(addprefix $(B)/tests/test_,$(1))
-AS_SHIPPED = $(call tests,fuzz)
+# programs of this processor that have a device's part, and its arguments
+AS_SHIPPED = "POCL_EXTRA_BUILD_FLAGS= $(B)/tests/test_fuzz 3 1 opencl"
+PARTS   = run/opencl types/opencl extremes/opencl flow/opencl far/2/1/opencl demanded/53/opencl function running arg_reduce custom moments
+ONPOCL  = $(foreach x,$(PARTS),"tools/plain.sh $(B)/tests/test_$(subst /, ,$x)") $(AS_SHIPPED)
 # what these ask for are values: kernels without optimisation, which was most of their time
 PLAIN   = $(call tests,arg_reduce batch bounds chain choose concat contract contract_image conv demanded epilogue filled \
           forced fork gates half integers ir layout lazy line_buffer llama models moments open open_train pads pixels run \
@@ -217,7 +221,7 @@ RACES   = $(call tests,children tiers)
 MEASURE = $(call tests,machine)
 ALONE   = $(RACES) $(MEASURE)
 IDLE    = $(call tests,threads)
-HERE    = $(filter-out $(DEVICES) $(OTHERS) $(ALONE) $(IDLE) $(AS_SHIPPED),$(TESTS))
+HERE    = $(filter-out $(DEVICES) $(OTHERS) $(ALONE) $(IDLE),$(TESTS))
 # what only a script runs, too
 NAMED   = $(filter $(TESTS),$(patsubst %,$(B)/tests/%,$(shell grep -oh 'test_[a-z0-9_]*' tests/*.sh)))
 plain   = $(patsubst %,"tools/plain.sh %",$(filter $(PLAIN),$(1))) $(filter-out $(PLAIN),$(1))
@@ -226,16 +230,16 @@ MODE    = "tests/test_modes.sh $(B)
 DEVICE1 = "tests/test_device.sh $(B) opencl
 
 # side by side in this order, the longest first
-run-tests: $(HERE) $(AS_SHIPPED) $(IDLE) $(MEASURE) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models
+run-tests: $(HERE) $(IDLE) $(MEASURE) $(EXAMPLES) $(COMMAND) $(B)/tests/command_models
 	@$(RUN) "tests/test_examples.sh $(B)/examples" "tests/test_docs.sh $(B)" "$(MAKE) -s kernels-check QUICK=1" \
-	    $(call plain,$(HERE)) $(AS_SHIPPED:%="POCL_EXTRA_BUILD_FLAGS= %") "$(IDLE) bits" \
+	    $(call plain,$(HERE)) "$(IDLE) bits" \
 	    $(MODE) three" $(MODE) schedule" $(MODE) layout" $(MODE) paper" $(MODE) lanes" \
 	    "tests/test_command.sh $(B)" tests/test_extend.sh tools/layers.sh "tools/circles.sh $(B)" --alone $(MEASURE) "$(IDLE) idle"
 
-run-wide: $(DEVICES) $(OTHERS) $(RACES) $(NAMED) $(EXAMPLES) dist asan-build tcc-build
+run-wide: $(DEVICES) $(OTHERS) $(RACES) $(NAMED) $(call tests,$(foreach x,fuzz $(PARTS),$(firstword $(subst /, ,$x)))) $(EXAMPLES) dist asan-build tcc-build
 	@$(RUN) $(FAKE) tiles" $(FAKE) refused" $(FAKE) drawn" "tools/plain.sh tests/test_sanitize.sh $(B)" "tests/test_ports.sh $(B)" \
 	    $(DEVICE1) tests/test_ref" $(DEVICE1) 'examples/07_digits --quick'" $(DEVICE1) tests/test_grad tests/test_element" \
-	    $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" $(FEWER) \
+	    $(DEVICE1) examples/01_first examples/02_conv examples/04_instance_norm" "tests/test_fake_opencl.sh $(B)" $(FEWER) $(ONPOCL) \
 	    $(filter-out $(STOODIN),$(DEVICES)) "$(MAKE) -s freestanding" "tests/test_dist.sh $(B)/dist examples/01_first.c" \
 	    $(call plain,$(OTHERS)) $(WATCHED) $(BYTCC) "$(MAKE) -s check-c++" "tests/test_valgrind.sh $(B)" --alone $(RACES)
 
