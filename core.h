@@ -175,9 +175,9 @@ typedef struct {
                           0 (default); JOT_TUNE */
     uint64_t seed;          /* of jot_uniform, jot_normal, jot_dropout; default 0 */
     int check;              /* 1: positions that jot_take and others of its kind are given outside
-                               of what they read or write are an error of the evaluation
-                               (JOT_ERANGE) instead of 0 or nothing; slower, and not on devices;
-                               JOT_CHECK */
+                               of what they read or write, labels outside of a loss's classes, are
+                               an error of the evaluation (JOT_ERANGE) instead of 0, nothing or
+                               NaN; slower, and not on devices; JOT_CHECK */
     int no_environment;     /* 1: no variable is read; programs are looked for in /usr/bin, /bin */
     int no_programs;        /* 1: no program is started */
     int no_threads;         /* 1: no thread is started; threads is 1, compilers are waited for */

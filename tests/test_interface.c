@@ -465,6 +465,13 @@ check_positions(const char *backend)
             "take: index: 0..-1 asked, 2 found (element 0)");
     outside(jot_embedding(jot_ones(c, JOT_F32, JOT_SHAPE(3, 2)), j, -1),
             "embedding: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_cross_entropy(jot_ones(c, JOT_F32, JOT_SHAPE(3, 3)), j),
+            "cross_entropy: index: 0..2 asked, 3 found (element 1)");
+    outside(jot_nll_loss(jot_ones(c, JOT_F32, JOT_SHAPE(3, 3)), k, NULL),
+            "nll_loss: index: 0..2 asked, -1 found (element 2)");
+    CHECK(jot_item(jot_nll_loss(jot_ones(c, JOT_F32, JOT_SHAPE(3, 3)), k,
+                                &(jot_LabelLoss){.ignore = true, .ignored = -1})) == -1,
+          "an ignored label is none: %s", jot_message(c));
     CHECK(jot_grad(jot_sum(jot_square(jot_take(x, i, 0)), JOT_ALL_DIMS), JOT_VARS(x), &g)
           && jot_data_f32(g) && jot_data_f32(g)[2] == 60, "%s", jot_message(c));
     CHECK(!jot_ok(jot_check_index(p, JOT_INTS(1, 2, 3), "own")) && jot_error(c) == JOT_ESHAPE, "%s",

@@ -4,7 +4,8 @@
  *                                           labels (n, ...) --^
  *
  * A label outside 0..c-1 makes the loss NaN: values are not known when the graph is built, and a
- * loss that quietly ignored such a row would be worse.
+ * loss that quietly ignored such a row would be worse. jot_Config.check names it, where no label is
+ * ignored.
  *
  * Read before: nn/loss/pair.c. After: nn/loss/margin.c. */
 #include "nn.h"
@@ -24,6 +25,7 @@ jot_cross_entropy(jot_Var logits, jot_Var labels)
                          op, (long long)jot_extent(logits, 0), jot_rank(labels),
                          (long long)jot_nelem(labels));
     jot_push(logits.ctx);
+    labels = jot_check_index(labels, JOT_INTS(jot_extent(logits, 1)), op);
     jot_Var lp = jot_log_softmax(logits, 1);
     jot_Var chosen = jot_reindex_ex(lp, jot_shape(labels), JOT_INDEX("i0", "@e0(i0)"),
                                     JOT_NONE_STRS, nn_nan(), JOT_VARS(labels));
@@ -102,8 +104,10 @@ label_weigh(jot_Var x, jot_Var w)
 
 /* What wide log-probabilities say of labels, in the scope of the caller, reduced. */
 static jot_Var
-label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o, jot_DType dtype)
+label_loss(jot_Var lp, jot_Var labels, const jot_LabelLoss *o, jot_DType dtype, const char *op)
 {
+    if (!o->ignore)
+        labels = jot_check_index(labels, JOT_INTS(jot_extent(lp, 1)), op);
     jot_Var y = jot_neg(label_pick(lp, labels)), w = {0};
     if (nn_given(o->weight)) {
         w = label_pick(loss_as(o->weight, lp), labels);
@@ -135,7 +139,7 @@ jot_nll_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options)
     if (!label_check(ctx, x, o, op) || !label_fits(ctx, labels, x, op))
         return nn_poison(ctx);
     jot_push(ctx);
-    return label_loss(nn_wide(x), labels, o, nn_float_of(jot_dtype(x)));
+    return label_loss(nn_wide(x), labels, o, nn_float_of(jot_dtype(x)), op);
 }
 
 jot_Var
@@ -147,7 +151,7 @@ jot_cross_entropy_loss(jot_Var x, jot_Var labels, const jot_LabelLoss *options)
     if (!label_check(ctx, x, o, op) || !label_fits(ctx, labels, x, op))
         return nn_poison(ctx);
     jot_push(ctx);
-    return label_loss(jot_log_softmax(nn_wide(x), 1), labels, o, nn_float_of(jot_dtype(x)));
+    return label_loss(jot_log_softmax(nn_wide(x), 1), labels, o, nn_float_of(jot_dtype(x)), op);
 }
 
 /* A mean is one over (n, ...), whatever the weights, as PyTorch has it. */
