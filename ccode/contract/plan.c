@@ -34,7 +34,7 @@ static bool
 rows_together(const ContractMake *m)
 {
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype), stride, row;
-    int last = m->korder[m->nk - 1];
+    int last = m->nk ? jot_contract_inner(m, m->korder[m->nk - 1]) : -1;
     if (m->r >= (int)m->k->axes.n || m->lanes == 1 || !m->nk)
         return false;
     row = jot_contract_stride(m, m->c.a, m->r);
@@ -49,7 +49,7 @@ static bool
 lies_packed(const ContractMake *m)
 {
     return m->nk && jot_axis_ext(m->s, m->v) <= m->block &&
-           jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]) == m->block;
+           jot_contract_stride(m, m->c.b, jot_contract_inner(m, m->korder[m->nk - 1])) == m->block;
 }
 
 static int64_t
@@ -316,12 +316,20 @@ even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
     return best;
 }
 
-/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing. */
+/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing. What
+ * goes as one ends with a step of its outermost part, and with one that is turned. */
 static int64_t
-plan_step(int64_t ext, int64_t most)
+plan_step(const ContractMake *m, int axis, int64_t most)
 {
-    int64_t blocks = (ext + most - 1) / most;
-    return (ext + blocks - 1) / blocks;
+    int64_t ext = jot_axis_ext(m->s, axis), blocks = (ext + most - 1) / most, unit = 1, step;
+    for (uint32_t i = 0; i < m->s->defs.n; i++)
+        if (m->s->defs.v[i].axis == axis)
+            unit = ext / jot_axis_ext(m->s, m->s->defs.v[i].of[0]);
+    for (step = unit; unit > 1 && step % m->lanes;)
+        step += unit;
+    unit = unit > 1 ? step : 1;
+    step = ((ext + blocks - 1) / blocks + unit - 1) / unit * unit;
+    return step < ext ? step : 0;
 }
 
 /* Pages that a row of a and of the results takes, where rows come one after the other. */
@@ -329,10 +337,7 @@ static double
 row_pages(const ContractMake *m)
 {
     double pages = 0;
-    int r = m->r;
-    for (uint32_t i = 0; i < m->s->defs.n; i++)
-        if (m->s->defs.v[i].axis == r)
-            r = m->s->defs.v[i].of[m->s->defs.v[i].n - 1];
+    int r = jot_contract_inner(m, m->r);
     for (uint32_t i = 0; i <= m->k->stores.n; i++) {
         bool store = i < m->k->stores.n;
         int buf = store ? (int)m->k->stores.v[i].buf : (int)m->k->values.v[m->c.a].buf;
@@ -368,11 +373,10 @@ few_pages(const ContractMake *m, int64_t limit)
 static void
 plan_blocks(ContractMake *m, ContractPlan *p)
 {
-    const Kernel *k = m->k;
     int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 4
                  << jot_choice_rule(m->target, CHOICE_ROOM, 3, 1);
-    int64_t k0 = m->korder[0];
-    int64_t ext = k->axes.v[k0].ext, inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
+    int k0 = m->korder[0];
+    int64_t ext = jot_axis_ext(m->s, k0), inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
                   : p->columns ? p->columns : jot_kernel_extent(m->k, m->vaxes);
     int64_t step = inner * width, most; /* bytes for a step of k0 */
@@ -384,11 +388,11 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     most = step > 0 && ext > l2 / step ? l2 / step : ext;
     if (most < 1)
         most = 1;
-    m->kstep = most < ext && !m->less ? plan_step(ext, most) : 0; /* that sum waits nowhere */
+    m->kstep = most < ext && !m->less ? plan_step(m, k0, most) : 0; /* that sum waits nowhere */
     if (m->kstep == 1 && step > l2 && p->a != PACK_PATCH && m->nk > 1) { /* still too much */
-        ext = k->axes.v[m->korder[1]].ext;
+        ext = jot_axis_ext(m->s, m->korder[1]);
         most = step / ext > 0 ? l2 / (step / ext) : ext;
-        m->kstep2 = most < ext ? plan_step(ext, most < 1 ? 1 : most) : 0;
+        m->kstep2 = most < ext ? plan_step(m, m->korder[1], most < 1 ? 1 : most) : 0;
         inner /= ext;
     }
     if (p->shared && p->rows)
@@ -443,7 +447,7 @@ plan_ahead(const ContractMake *m, const ContractPlan *p)
 {
     int64_t k = jot_kernel_extent(m->k, m->c.k), steps = PLAN_LATENCY;
     int64_t moved = p->b == PACK_PANEL ? m->block
-                  : jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]);
+                  : jot_contract_stride(m, m->c.b, jot_contract_inner(m, m->korder[m->nk - 1]));
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
     if (m->unrolled)
         return 1;
