@@ -162,9 +162,9 @@ pack_panel(ContractMake *m, int n, bool shared)
     Stage st = jot_contract_begin(m, false, m->c.b, n);
     Dims d = {{0}, {0}, 0};
     int along = turned_along(m, n);
-    bool rows = !shared && along < 0 && m->nk && jot_contract_unit(m, m->c.b, m->unit)
-             && jot_contract_stride(m, m->c.b,
-                                    jot_contract_inner(m, m->korder[m->nk - 1])) >= left_in(m, n, m->v);
+    int last = m->nk ? jot_contract_inner(m, m->korder[m->nk - 1]) : -1;
+    bool rows = !shared && along < 0 && last >= 0 && jot_contract_unit(m, m->c.b, m->unit)
+             && jot_contract_stride(m, m->c.b, last) >= left_in(m, n, m->v);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (shared && (free & all) >> x & 1) {
             dim_of_axis(m, &d, 0, x);

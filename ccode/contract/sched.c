@@ -217,7 +217,7 @@ own_panel(const ContractMake *m)
 
 /* b lies along the sum and is packed in each call: what of the sum lies there as one goes as one,
  * innermost, so that blocks of it are turned in registers as they are packed, and whole lines are
- * read: 720 rows of 56 x 4 x 4 weights 1,270 -> */
+ * read: 720 rows of 56 x 4 x 4 weights 1,190 -> 480 us */
 static void
 sum_as_packed(ContractMake *m)
 {
