@@ -561,6 +561,25 @@ test_ahead(void)
     }
 }
 
+/* Rows packed in each call are read as wholes where the results stay in the second cache; where
+ * they do not, parts of rows leave room for longer blocks of the sum. Panels of a block that stay
+ * in the first cache are not asked for. */
+static void
+test_whole_rows(void)
+{
+    for (int i = 0; i < 2; i++) {
+        IrCase c;
+        Text text = {0};
+        text.mem = &ir_mem;
+        make_product(&c, 8, 24, 400, 200, true, false, false);
+        runs(&c, &machines[1], i ? 65536 : 262144, &text, "packed in each call");
+        CHECK(text.s && (strstr(text.s, ": z:1p k:67 k j:24 ") != NULL) == !i
+                  && (strstr(text.s, "; ahead ") != NULL) == i, "%s", text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* A convolution's text for 32 registers of 16 bytes:
  * multiply-adds of vectors by a scalar's copies, and no sum in memory. */
 static void
@@ -620,6 +639,7 @@ main(void)
 {
     ir_open();
     test_ahead();
+    test_whole_rows();
     test_neon();
     test_find();
     test_empty_classes();

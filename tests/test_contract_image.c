@@ -215,6 +215,34 @@ test_by_weight_of_images(void)
     ir_end(c);
 }
 
+/* Weights that lie along the sum, packed in each call: all of the sum that lies there as one is one
+ * axis, innermost, and turned in registers where it leaves no rest of lanes; in blocks of it, too. */
+static void
+test_turned_weights(void)
+{
+    static const int64_t l2[] = { 1 << 20, 1 << 15 };
+    for (int i = 0; i < 6; i++) {
+        const Machine *m = &machines[i % 2];
+        int64_t channels = i / 2 == 2 ? 15 : 16;
+        bool whole = channels * 9 % m->lanes == 0;
+        IrCase c;
+        Text text = {0};
+        Layout layout;
+        const char *lies = "0 2 3 1 halo 2:1,1 3:1,1";
+        text.mem = &ir_mem;
+        make_conv(&c, 1, channels, 64, 7, 2, false);
+        CHECK(jot_layout_read(&layout, 4, c.k.bufs.v[1].ext, lies, strlen(lies)), "a layout");
+        jot_kernel_layout(&c.k, 1, &layout);
+        runs(&c, m, l2[i / 2 % 2], &text, "weights along the sum");
+        CHECK(text.s && (strstr(text.s, "fuse kt = i p q\n") != NULL) == whole, "case %d: %s", i,
+              text.s ? text.s : "");
+        CHECK(text.s && (strstr(text.s, "kt:1u o:1v; res pb[") != NULL) == whole, "case %d: %s", i,
+              text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* What is packed: panels and a tile, never all windows at once. */
 static void
 test_scratch(void)
@@ -245,6 +273,7 @@ main(void)
     test_groups();
     test_shares_of_lines();
     test_by_weight_of_images();
+    test_turned_weights();
     test_scratch();
     ir_close();
     return DONE();

@@ -285,6 +285,13 @@ static const char part_frame[] =
     "    memcpy(was, page, PAGE); \\\n    fill(&v, sizeof v); \\\n    jot_stn_##V(p, v, n); \\\n"
     "    check(\"store \" #V, m, !memcmp(p, &v, nbytes) && !memcmp(was, page, PAGE - nbytes)); \\\n"
     "} while (0)\n"
+    "#define BF16(V, L) for (unsigned u = 0, s; u < 65536; u++) { \\\n"
+    "    jot_##V v; float f; unsigned char halves[2 * L]; \\\n"
+    "    s = u << 16 | (u & 1 ? 0x8000 : u * 40503u >> 9 & 0xffff); memcpy(&f, &s, 4); \\\n"
+    "    v = jot_bf16_##V(jot_bc_##V(f)); f = jotm_bf16_to_f32(jotm_f32_to_bf16(f)); \\\n"
+    "    check(\"bf16 \" #V, L, !memcmp((char *)&v + sizeof v - 4, &f, 4)); \\\n"
+    "    jot_st_cut_##V(halves, v); \\\n"
+    "    check(\"cut \" #V, L, !memcmp(halves + 2 * L - 2, (char *)&f + 2, 2)); }\n"
     "#define PARTS(V, L, SIZE) do { \\\n"
     "    for (volatile int k = 0; k <= L; k++) \\\n        PART(V, SIZE, k); \\\n"
     "    PART(V, SIZE, 1); PART(V, SIZE, L / 2); PART(V, SIZE, L / 2 + 1); PART(V, SIZE, L - 1); \\\n"
@@ -308,6 +315,13 @@ test_parts(const char *dir)
     Text text;
     FILE *to;
 
+    n += (size_t)snprintf(names, sizeof names, "jotm_f32_to_bf16 jotm_bf16_to_f32 ");
+    for (int lanes = 4; lanes <= 16; lanes *= 2) {
+        n += (size_t)snprintf(names + n, sizeof names - n, "jot_bf16_f32x%d jot_st_cut_f32x%d "
+                              "jot_bc_f32x%d ", lanes, lanes, lanes);
+        m += (size_t)snprintf(calls + m, sizeof calls - m, "    BF16(f32x%d, %d)\n", lanes, lanes);
+    }
+
     for (int bits = 8; bits <= 64; bits *= 2)
         for (int nbytes = bits > 32 ? 16 : 8; nbytes <= 64; nbytes *= 2) {
             char v[16];
@@ -321,6 +335,7 @@ test_parts(const char *dir)
         CHECK(false, "no text of parts");
         return;
     }
+    CHECK(!strstr(text.s, "memcpy(&v, p, (unsigned)n * 8u)"), "longs go by memory: %s", text.s);
     fprintf(to, "%s", text.s);
     fprintf(to, "%s%s    printf(\"%%d differ\\n\", bad);\n    return bad != 0;\n}\n", part_frame, calls);
     fclose(to);

@@ -100,3 +100,12 @@ jot_contract_parts(const ContractMake *m, int axis)
                 parts |= (uint64_t)1 << m->s->defs.v[i].of[j];
     return parts;
 }
+
+JOT_FN int
+jot_contract_inner(const ContractMake *m, int axis)
+{
+    for (uint32_t i = 0; i < m->s->defs.n; i++)
+        if (m->s->defs.v[i].axis == axis)
+            return m->s->defs.v[i].of[m->s->defs.v[i].n - 1];
+    return axis;
+}

@@ -76,7 +76,8 @@ static int
 chain_transposed(const Chain *c, const ChainProduct *p, uint64_t own)
 {
     for (int a = 0; a < (int)c->k->axes.n; a++)
-        if ((own >> a & 1) && jot_transpose_load(c->k, p->m.c.b, p->m.v, a, c->lanes))
+        if ((own >> a & 1) && c->k->axes.v[a].ext % c->lanes == 0
+            && jot_transpose_load(c->k, p->m.c.b, p->m.v, a, c->lanes))
             return a;
     return -1;
 }

@@ -42,7 +42,7 @@ typedef struct {
     uint64_t inner;             /* axes of a block of rows that sums ride on; 0: none do */
     uint64_t kept;              /* axes that these sums keep: none goes as one with another axis */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
-    int korder[KERNEL_AXES], nk; /* axes of k, outermost first */
+    int korder[KERNEL_AXES], nk; /* axes of k, outermost first; the last may be a fused one */
     int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
     LoopList nest;              /* loops around the block */
     int apack, bpack;           /* of them: around the packing of a and b */
@@ -90,6 +90,7 @@ JOT_FN bool jot_contract_words_along(const ContractMake *m, uint32_t value, int 
 JOT_FN int64_t jot_contract_stride(const ContractMake *m, uint32_t load, int axis);
 JOT_FN int64_t jot_contract_stored_stride(const ContractMake *m, uint32_t store, int axis);
 JOT_FN uint64_t jot_contract_parts(const ContractMake *m, int axis);
+JOT_FN int jot_contract_inner(const ContractMake *m, int axis); /* of them, the innermost */
 JOT_FN int64_t jot_contract_even(int64_t ext, int64_t unit, int64_t most);
 JOT_FN void jot_contract_block(ContractMake *m, int64_t widest); /* rows, vectors, block */
 /* ... of so many rows */

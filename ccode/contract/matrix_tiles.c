@@ -155,6 +155,7 @@ static bool
 matrix_turned(const ContractMake *m, uint32_t value, int last)
 {
     return m->lanes == AMX_WORDS && m->v < (int)m->k->axes.n && last < (int)m->k->axes.n &&
+           m->k->axes.v[last].ext % m->lanes == 0 &&
            jot_transpose_load(m->k, value, m->v, last, m->lanes);
 }
 

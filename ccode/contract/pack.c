@@ -70,10 +70,17 @@ dim_in_block(const ContractMake *m, Dims *d, int n, int axis, int64_t block)
     jot_dims_add(d, at, width);
 }
 
-/* The loop over what is left of an axis, if there is any. */
+/* Loops over what is left of an axis, if there is any: of a fused one, as its parts go. */
 static void
-loop_rest(Stage *st, int axis)
+loop_rest(const ContractMake *m, Stage *st, int axis)
 {
+    int64_t step = jot_axis_ext(m->s, axis);
+    for (uint32_t i = 0; i < m->s->defs.n; i++)
+        for (int j = 0; m->s->defs.v[i].axis == axis && j < m->s->defs.v[i].n - 1; j++) {
+            step /= jot_axis_ext(m->s, m->s->defs.v[i].of[j]);
+            if (step < jot_stage_left(m->s, st, axis))
+                jot_stage_loop(st, axis, step, LOOP_SERIAL);
+        }
     if (!jot_stage_walked(st, axis))
         jot_stage_loop(st, axis, 1, LOOP_SERIAL);
 }
@@ -135,13 +142,13 @@ turned_along(const ContractMake *m, int n)
     uint64_t free = m->k->values.v[m->c.b].free;
     Stage outer = jot_contract_begin(m, false, m->c.b, n);
     int last = m->nk - 1;
-    while (last > 0 && !(free >> m->korder[last] & 1))
+    while (last > 0 && !(free & jot_contract_parts(m, m->korder[last])))
         last--;
     last = last < 0 ? -1 : m->korder[last];
-    return last >= 0 && !jot_stage_walked(&outer, last) && last < (int)m->k->axes.n
-                   && m->v < (int)m->k->axes.n
+    return last >= 0 && !jot_stage_walked(&outer, last)
                    && left_in(m, n, last) % m->lanes == 0 && m->block % m->lanes == 0
-                   && jot_transpose_load(m->k, m->c.b, m->v, last, m->lanes)
+                   && jot_transpose_load(m->k, m->c.b, m->unit, jot_contract_inner(m, last),
+                                         m->lanes)
                ? last : -1;
 }
 
@@ -155,8 +162,9 @@ pack_panel(ContractMake *m, int n, bool shared)
     Stage st = jot_contract_begin(m, false, m->c.b, n);
     Dims d = {{0}, {0}, 0};
     int along = turned_along(m, n);
-    bool rows = !shared && along < 0 && m->nk && jot_contract_unit(m, m->c.b, m->unit)
-             && jot_contract_stride(m, m->c.b, m->korder[m->nk - 1]) >= left_in(m, n, m->v);
+    int last = m->nk ? jot_contract_inner(m, m->korder[m->nk - 1]) : -1;
+    bool rows = !shared && along < 0 && last >= 0 && jot_contract_unit(m, m->c.b, m->unit)
+             && jot_contract_stride(m, m->c.b, last) >= left_in(m, n, m->v);
     for (int x = 0; x < (int)m->k->axes.n; x++)
         if (shared && (free & all) >> x & 1) {
             dim_of_axis(m, &d, 0, x);
@@ -166,12 +174,12 @@ pack_panel(ContractMake *m, int n, bool shared)
     if (!rows && left_in(m, n, m->v) > block)
         jot_stage_loop(&st, m->v, block, shared ? LOOP_PARALLEL : LOOP_SERIAL);
     for (int i = 0; i < m->nk; i++)
-        if (free >> m->korder[i] & 1) {
+        if (free & jot_contract_parts(m, m->korder[i])) {
             dim_of_axis(m, &d, n, m->korder[i]);
             if (m->korder[i] == along)
                 jot_stage_loop(&st, along, m->lanes, LOOP_SERIAL);
             else
-                loop_rest(&st, m->korder[i]);
+                loop_rest(m, &st, m->korder[i]);
         }
     dim_in_block(m, &d, n, m->v, block);
     if (rows && left_in(m, n, m->v) > block)
@@ -197,10 +205,10 @@ pack_rows(ContractMake *m, int n, bool shared)
     dim_of_axis(m, &d, n, m->r);
     jot_stage_loop(&st, m->r, 1, shared ? LOOP_PARALLEL : LOOP_SERIAL);
     for (int i = 0; i < m->nk; i++)
-        if (free >> m->korder[i] & 1) {
+        if (free & jot_contract_parts(m, m->korder[i])) {
             last = m->korder[i];
             dim_of_axis(m, &d, n, last);
-            loop_rest(&st, last);
+            loop_rest(m, &st, last);
         }
     if (d.n > 1 && d.n <= JOT_MAX_RANK)
         d.ext[d.n - 1] += m->lanes;
@@ -239,9 +247,9 @@ pack_columns(ContractMake *m, int n)
     dim_of_blocks(m, &d, n, m->r, rows);
     first = d.n;
     for (int i = 0; i < m->nk; i++)
-        if (free >> m->korder[i] & 1) {
+        if (free & jot_contract_parts(m, m->korder[i])) {
             dim_of_axis(m, &d, n, m->korder[i]);
-            loop_rest(&st, m->korder[i]);
+            loop_rest(m, &st, m->korder[i]);
         }
     if (first > 0 && d.n > first)
         d.ext[first] += (m->lanes + rows - 1) / rows;
@@ -330,7 +338,7 @@ pack_patch(ContractMake *m, const ContractPatch *t, int n)
         if (left < t->ext[i])
             at[i] = jot_ix_mod(k->ix, at[i], jot_ix_const(k->ix, left), NULL);
         jot_dims_add(&d, at[i], left < t->ext[i] ? left : t->ext[i]);
-        loop_rest(&st, axis[i]);
+        loop_rest(m, &st, axis[i]);
     }
     if (m->lanes > 1 && st.n > n && st.loop[st.n - 1].axis == axis[t->n - 1] &&
         jot_contract_unit(m, load, axis[t->n - 1]))
@@ -450,7 +458,7 @@ add_less(ContractMake *m, bool rows)
         jot_stage_loop(&st, m->v, m->block, rows ? LOOP_PARALLEL : LOOP_SERIAL);
     st.nat = st.n;
     for (int i = 0; i < m->nk; i++)
-        loop_rest(&st, m->korder[i]);
+        loop_rest(m, &st, m->korder[i]);
     jot_contract_vectors(&block, m->v, m->block, m->lanes);
     jot_stage_loops(&st, block.loop, block.n);
     st.res = jot_place_new(m->s, "less", JOT_I32, rows ? BUF_SHARED : BUF_SCRATCH, &d);
@@ -466,7 +474,7 @@ add_sum(ContractMake *m)
     st.nat = st.n;
     st.ahead = (uint8_t)m->ahead;
     for (int i = 0; i < m->nk; i++) {
-        loop_rest(&st, m->korder[i]);
+        loop_rest(m, &st, m->korder[i]);
         if (st.n > st.nat && (m->unrolled >> st.loop[st.n - 1].axis & 1))
             st.loop[st.n - 1].kind = LOOP_UNROLL;
     }

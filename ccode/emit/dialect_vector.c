@@ -42,12 +42,12 @@ typedef struct { const char *name, *text; } VectorHelper;
 #define SELECT_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_sel" name "_%V(jot_%V x, jot_%V y, jot_%V a, jot_%V b)\n{\n" \
     "%Xsel" name "\n    return jot_sel_%V((jot_%I)(x " op " y), a, b);\n%E}\n"
-/* The prelude's jotm_f32_to_bf16, lane by lane. */
-#define HALF_ROUND \
-    "    const word u = (word)v, nan = (word)(v != v);\n" \
-    "    const word r = u + ((0x7fffu + (u >> 16 & 1u)) & ~nan);\n" \
-    "    const word q = (r | (nan & 0x400000u)) >> 16;\n" \
-    "    const half h = (half)jot_cv_u16_u32x%L((jot_u32x%L)q);\n"
+/* The prelude's jotm_f32_to_bf16, lane by lane, in the upper half of a float; as halves. */
+#define HALF_NEAREST(word) \
+    "    const " word " u = (" word ")v, nan = (" word ")(v != v);\n" \
+    "    const " word " r = u + ((0x7fffu + (u >> 16 & 1u)) & ~nan);\n"
+#define HALF_CUT(word) "    const half h = (half)jot_cv_u16_u32x%L((jot_u32x%L)(" word " >> 16));\n"
+#define HALF_ROUND HALF_NEAREST("word") HALF_CUT("(r | (nan & 0x400000u))")
 /* An index that lanes are added to, in 32 bits: one that is far from 0 stays so. */
 #define RAMP_COMPARED(name, op) \
     "JOT_VECTOR jot_%V\njot_" name "_%V(jot_i64 base, int step)\n{\n" \
@@ -161,6 +161,13 @@ static const VectorHelper vector_helpers[] = {
                   "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
     { "stn_bf16_", "JOT_INLINE void\njot_stn_bf16_%V(void *p, jot_%V v, int n)\n{\n%S" HALF_ROUND
                    "    jot_stn_u16x%L(p, (jot_u16x%L)h, n);\n}\n" },
+    /* ... of what is one already; what lies in registers becomes one without leaving its lanes */
+    { "st_cut_", "JOT_INLINE void\njot_st_cut_%V(void *p, jot_%V v)\n{\n%S" HALF_CUT("(word)v")
+                 "    __builtin_memcpy(p, &h, sizeof h);\n}\n" },
+    { "stn_cut_", "JOT_INLINE void\njot_stn_cut_%V(void *p, jot_%V v, int n)\n{\n%S"
+                  HALF_CUT("(word)v") "    jot_stn_u16x%L(p, (jot_u16x%L)h, n);\n}\n" },
+    { "bf16_", "JOT_VECTOR jot_%V\njot_bf16_%V(jot_%V v)\n{\n" HALF_NEAREST("jot_u32x%L")
+               "    return (jot_%V)((r | (nan & 0x400000u)) & 0xffff0000u);\n}\n" },
     { "ld_f16_", "JOT_INLINE jot_%V\njot_ld_f16_%V(const void *p)\n{\n%2"
                  "    half h;\n    __builtin_memcpy(&h, p, sizeof h);\n%H}\n" },
     { "ldn_f16_", "JOT_INLINE jot_%V\njot_ldn_f16_%V(const void *p, int n)\n{\n%2"

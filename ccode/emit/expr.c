@@ -88,14 +88,16 @@ print_cast(Printer *p, const Inst *in, int from, LaneMode mode)
         return;
     }
     if (mode == WHOLE && jot_print_is_converted(p, in)) {
-        if (jot_print_is_half(to))
+        if (to == JOT_BF16)
+            jot_text_f(p->out, "jot_bf16_f32x%d(", p->lanes);
+        else if (jot_print_is_half(to))
             jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(", jot_print_short(to),
                        p->lanes, jot_print_short(to), p->lanes);
         else if (from != to)
             jot_text_f(p->out, "jot_cv_%s_%sx%d(", jot_print_short(to), jot_print_short(from),
                        p->lanes);
         jot_print_expr(p, a, from == to ? 0 : 13, WHOLE);
-        jot_text_f(p->out, jot_print_is_half(to) ? "))" : from != to ? ")" : "");
+        jot_text_f(p->out, to == JOT_F16 ? "))" : from != to ? ")" : "");
         return;
     }
     if (to == JOT_BOOL && jot_print_is_condition(&p->code->inst.v[a]))

@@ -305,12 +305,15 @@ lanes_print_cast(Printer *p, const Inst *in)
     else if (jot_print_is_half(to)) {
         const char *half = jot_dtype_name((jot_DType)to);
         bool convert = jot_print_type(from) != jot_print_type(JOT_F32);
-        jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(", half, p->lanes, half,
-                   p->lanes);
+        if (to == JOT_BF16)
+            jot_text_f(p->out, "jot_bf16_f32x%d(", p->lanes);
+        else
+            jot_text_f(p->out, "jotm_%s_to_f32_x%d(jotm_f32_to_%s_x%d(", half, p->lanes, half,
+                       p->lanes);
         if (convert)
             jot_text_f(p->out, "jot_cv_f32_%sx%d(", jot_print_lane_type(from), p->lanes);
         lanes_print_operand(p, arg, 13);
-        jot_text_f(p->out, convert ? ")))" : "))");
+        jot_text_f(p->out, "%s%s)", convert ? ")" : "", to == JOT_BF16 ? "" : ")");
     } else if (from >= JOT_F16 && to < JOT_F16) {
         jot_text_f(p->out, "jotm_%s_to_%s_x%d(", from == JOT_F64 ? "f64" : "f32",
                    jot_print_short(to), p->lanes);

@@ -273,13 +273,32 @@ stored_bits(const Printer *p, const Inst *in)
     return jot_print_is_half(dtype) && in->dtype == JOT_U16 ? 16 : 8 * jot_print_lane_nbytes(dtype);
 }
 
+/* Is the float a bf16 already, so that nothing is left to round: it was made one, or read as one,
+ * or is one of two such? */
+static bool
+is_bf16(const Printer *p, uint32_t n, int deep)
+{
+    const Inst *in = &p->code->inst.v[n];
+    const uint32_t *arg = &p->code->args.v[in->arg];
+    bool choice = in->op == C_EW && in->ew == EW_SELECT;
+    if (in->op == C_CONST || in->op == C_LOAD || in->dtype != JOT_F32)
+        return in->dtype == JOT_F32 && (in->op == C_CONST ? in->c.f == 0
+                                        : p->k->bufs.v[in->aux].dtype == JOT_BF16);
+    if (choice || (in->op == C_EW && (in->ew == EW_MAX || in->ew == EW_MIN)))
+        return deep > 0 && is_bf16(p, arg[choice], deep - 1)
+            && is_bf16(p, arg[1 + choice], deep - 1);
+    return in->op == C_EW && in->ew == EW_CAST && in->round == JOT_BF16;
+}
+
 /* y[at + off] = a vector, up to its opening parenthesis and place */
 static void
 open_store(Printer *p, const Inst *in, int64_t off)
 {
     int dtype = p->k->bufs.v[in->aux].dtype;
     jot_text_f(p->out, "jot_st%s_", p->part ? "n" : "");
-    if (jot_print_is_half(dtype) && in->dtype != JOT_U16)
+    if (dtype == JOT_BF16 && is_bf16(p, p->code->args.v[in->arg + 1], 4))
+        jot_text_f(p->out, "cut_");
+    else if (jot_print_is_half(dtype) && in->dtype != JOT_U16)
         jot_text_f(p->out, "%s_", jot_print_short(dtype));
     jot_text_f(p->out, "%sx%d(", stored_type(p, in), p->lanes);
     lanes_print_place(p, in, off);

@@ -137,7 +137,8 @@ jot_vector_gather_text(Text *out, const VectorName *v)
 }
 
 /* The first n lanes otherwise (words of ccode/emit/dialect_vector.c): loaded, stored; by their
- * bytes, of 64 (nearly every processor that has them has masks), 32, 16, and fewer. */
+ * bytes, of 64 (nearly every processor that has them has masks; but longs that are places of
+ * floats are so many anywhere), 32, 16, and fewer. */
 static const char *const first_texts[4][2] = {
     { "    jot_%V v = {0};\n    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n",
       "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n" },
@@ -158,11 +159,16 @@ static const char *const first_texts[4][2] = {
       "    jot_put_u64x2(p, w, (unsigned)n * %Bu);\n" },
 };
 
+static int
+first_form(int bits, int nbytes)
+{
+    return nbytes >= 64 ? bits == 64 : nbytes == 32 ? 1 : nbytes == 16 ? 2 : 3;
+}
+
 JOT_FN const char *
 jot_part_text(const VectorName *v, bool store)
 {
-    int nbytes = v->lanes * v->bits / 8;
-    return first_texts[nbytes >= 64 ? 0 : nbytes == 32 ? 1 : nbytes == 16 ? 2 : 3][store];
+    return first_texts[first_form(v->bits, v->lanes * v->bits / 8)][store];
 }
 
 JOT_FN uint64_t
@@ -177,5 +183,9 @@ jot_part_hash(uint64_t hash)
         hash = jot_hash(hash, gather_names[i].mask, jot_str_len(gather_names[i].mask));
     for (size_t i = 0; i < 8; i++)
         hash = jot_hash(hash, first_texts[i / 2][i % 2], jot_str_len(first_texts[i / 2][i % 2]));
+    for (int bits = 8; bits <= 64; bits *= 2) {
+        int form = first_form(bits, 64);
+        hash = jot_hash(hash, &form, sizeof form);
+    }
     return hash;
 }

@@ -55,7 +55,6 @@ jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int l
     return jot_transpose_lanes(v->dtype, lanes) && across < KERNEL_AXES && along < KERNEL_AXES
         && v->op == VAL_LOAD && !v->ncond
         && v->dtype == k->bufs.v[v->buf].dtype
-        && k->axes.v[along].ext % lanes == 0
         && transpose_stride(k, lanes, v->buf, v->at, along) == 1
         && transpose_stride(k, lanes, v->buf, v->at, across) >= lanes;
 }

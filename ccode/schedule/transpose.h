@@ -16,8 +16,8 @@ enum { TRANSPOSE_MOST = 64 }; /* bytes of a vector */
 
 /* Can so many words or doubles be a row of a block? */
 JOT_FN bool jot_transpose_lanes(int dtype, int lanes);
-/* Is the value a load of such whose neighbours lie along `along`, in whole blocks of lanes, rows
- * apart in lanes of `across`? */
+/* Is the value a load of such whose neighbours lie along `along`, rows apart in lanes of
+ * `across`? */
 JOT_FN bool jot_transpose_load(const Kernel *k, uint32_t value, int across, int along, int lanes);
 
 #endif
