@@ -246,7 +246,7 @@ test_rounded(void)
 
     CHECK(jot_run(c, JOT_VARS(a, b)), "%s", jot_message(c));
     logged_text(c, jot_softplus(jot_matmul(a, b)), "rounded");
-    CHECK(count_logged("jotm_f32_to_bf16_x") > 0 && !count_logged("jotm_f32_to_bf16("),
+    CHECK(count_logged("jot_bf16_f32x") > 0 && !count_logged("jotm_f32_to_bf16("),
           "results are rounded one by one:\n%s", logged);
     jot_close(c);
 }
