@@ -224,7 +224,7 @@ sum_as_packed(ContractMake *m)
     uint64_t k = m->c.k & m->k->values.v[m->c.b].free;
     int of[8], n = 0, last = -1, kept = 0;
     int64_t ext = 1;
-    if (m->lanes == 1 || m->words || m->matrix || m->less || m->unrolled || own_panel(m)
+    if (m->lanes == 1 || m->words || m->matrix || m->less || m->unrolled || m->panels
         || !jot_contract_plain(m, m->c.a) || !jot_contract_plain(m, m->c.b))
         return;
     for (int x = 0; x < (int)m->k->axes.n; x++)
@@ -303,7 +303,6 @@ choose_axes(ContractMake *m, bool epilogue)
     contract_order_sum(m);
     if (group >= 0 && m->k->axes.v[best.v].ext < m->lanes)
         jot_contract_mix(m);
-    sum_as_packed(m);
     return true;
 }
 
@@ -396,6 +395,8 @@ contract_make(Sched *s, Kernel *k, const Contract *c, const Target *target, int 
         m->panels = own_panel(m);
         matrix = !m->most_vectors && jot_contract_matrix_fit(m);
         ok = matrix || !m->matrix;
+        if (!matrix)
+            sum_as_packed(m);
     }
     if (ok)
         ok = (m->dots.rows ? jot_contract_dots(m)
