@@ -216,19 +216,21 @@ test_by_weight_of_images(void)
 }
 
 /* Weights that lie along the sum, packed in each call: all of the sum that lies there as one is one
- * axis, innermost, and turned in registers where it leaves no rest of lanes; in blocks of it, too. */
+ * axis, innermost, and turned in registers where it leaves no rest of lanes. Blocks of it end with
+ * a channel and with a turned block, whichever l2 asks for. */
 static void
 test_turned_weights(void)
 {
-    static const int64_t l2[] = { 1 << 20, 1 << 15 };
+    static const int64_t l2[] = { 1 << 20, 1 << 13 };
     for (int i = 0; i < 6; i++) {
         const Machine *m = &machines[i % 2];
-        int64_t channels = i / 2 == 2 ? 15 : 16;
+        int64_t channels = i / 2 == 2 ? 15 : 32;
         bool whole = channels * 9 % m->lanes == 0;
         IrCase c;
         Text text = {0};
         Layout layout;
         const char *lies = "0 2 3 1 halo 2:1,1 3:1,1";
+        const char *step = m->lanes == 16 ? " kt:144 " : " kt:72 ";
         text.mem = &ir_mem;
         make_conv(&c, 1, channels, 64, 7, 2, false);
         CHECK(jot_layout_read(&layout, 4, c.k.bufs.v[1].ext, lies, strlen(lies)), "a layout");
@@ -237,6 +239,8 @@ test_turned_weights(void)
         CHECK(text.s && (strstr(text.s, "fuse kt = i p q\n") != NULL) == whole, "case %d: %s", i,
               text.s ? text.s : "");
         CHECK(text.s && (strstr(text.s, "kt:1u o:1v; res pb[") != NULL) == whole, "case %d: %s", i,
+              text.s ? text.s : "");
+        CHECK(text.s && (strstr(text.s, step) != NULL) == (i / 2 == 1), "case %d: %s", i,
               text.s ? text.s : "");
         jot_text_free(&text);
         ir_end(&c);
