@@ -283,7 +283,8 @@ is_bf16(const Printer *p, uint32_t n, int deep)
     bool choice = in->op == C_EW && in->ew == EW_SELECT;
     if (in->op == C_CONST || in->op == C_LOAD || in->dtype != JOT_F32)
         return in->dtype == JOT_F32 && (in->op == C_CONST ? in->c.f == 0
-                                        : p->k->bufs.v[in->aux].dtype == JOT_BF16);
+                                        : p->k->bufs.v[in->aux].dtype == JOT_BF16
+                                          && (in->narg == 1 || in->c.f == 0));
     if (choice || (in->op == C_EW && (in->ew == EW_MAX || in->ew == EW_MIN)))
         return deep > 0 && is_bf16(p, arg[choice], deep - 1)
             && is_bf16(p, arg[1 + choice], deep - 1);

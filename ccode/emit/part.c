@@ -137,8 +137,8 @@ jot_vector_gather_text(Text *out, const VectorName *v)
 }
 
 /* The first n lanes otherwise (words of ccode/emit/dialect_vector.c): loaded, stored; by their
- * bytes, of 64 (nearly every processor that has them has masks; but longs that are places of
- * floats are so many anywhere), 32, 16, and fewer. */
+ * bytes, of 64 (nearly every processor that has them has masks; but vectors of 64-bit words that
+ * index floats are as wide on any, so they go by halves), 32, 16, and fewer. */
 static const char *const first_texts[4][2] = {
     { "    jot_%V v = {0};\n    __builtin_memcpy(&v, p, (unsigned)n * %Bu);\n    return v;\n",
       "    __builtin_memcpy(p, &v, (unsigned)n * %Bu);\n" },
