@@ -1,7 +1,7 @@
 # jot - the targets:
 #   all            build/libjot.a, build/jot     demo        train a network on drawn digits
 #   test           one build, this processor    test-wide   the other builds, devices and processors
-#   test-long      both, with long campaigns
+#   test-long      their programs, with long campaigns
 #   check-asan     tests under ASan and UBSan    check-tcc   the library and its tests built by tcc
 #   mutate         faults that no test notices: MUTANTS=n from SEED=n
 #   check-c++      a C++ program on core.h       freestanding, layers, dist: what they say
@@ -187,7 +187,7 @@ deps:
 	@tools/deps.sh
 
 # What is asked with each change: one build of the library, on this processor; then every other build, device and
-# processor, and what repeats
+# processor
 CHECKED = CFLAGS="-O1 -g1 -DJOT_CHECKED" B=$(B)/checked BRIEF="-O0 $(GOLD)"
 test: deps
 	@$(MAKE) -s $(CHECKED) run-tests
