@@ -210,8 +210,8 @@ PLAIN   = $(call tests,arg_reduce batch bounds chain choose concat contract cont
 # of make test-wide: programs for devices; texts and schedules of other machines, many sizes, a machine that is short of
 # something, the language model, what takes the interpreter long
 DEVICES = $(call tests,cuda fake_check fetch grid opencl refused squares swap tiles wide)
-OTHERS  = $(call tests,flags forced ir_text machines prelude_text prelude_vector target integers shapes sizes fork stack \
-          llama gates open_train)
+OTHERS  = $(call tests,flags forced ir_text machines prelude_text prelude_vector target winograd chain stencil \
+          integers shapes sizes fork stack llama gates open_train)
 # the stand-in for CUDA runs them, with each access looked at; on PoCL, but for a few tiles and the part of
 # test_swap that it has there, too, in make test-long
 STOODIN = $(call tests,tiles swap squares wide grid)
