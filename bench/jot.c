@@ -199,7 +199,7 @@ run(void)
     b.step++;
     if (!ok)
         snprintf(message, sizeof message, "%s", jot_message(b.c));
-    return ok;
+    return ok && b.step < b.forms ? run() : ok;
 }
 
 static void

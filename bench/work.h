@@ -21,6 +21,7 @@ struct Bench {
     Model model[2];       /* a second one for adversaries */
     jot_Optim optim[2];
     int step;             /* runs so far */
+    int forms;            /* graphs that runs take in turn: the first run is one of each; 0: one */
     jot_Func func;       /* of names in _compiled: built once; inputs of the host, or of the device */
     double flops;         /* set by build where the table has none: networks count their own */
     int threads;

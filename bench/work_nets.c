@@ -137,7 +137,7 @@ static const char *const trees[] = {
 static int
 treelstm(Bench *b, jot_Var *out)
 {
-    const char *tree = trees[b->step % (int)(sizeof trees / sizeof *trees)];
+    const char *tree = trees[b->step % (b->forms = (int)(sizeof trees / sizeof *trees))];
     Model *m = &b->model[0];
     jot_Var embedding = work_normal(b, 0, JOT_SHAPE(1000, 300)), one, g[6];
     int64_t words[64], label = 1;

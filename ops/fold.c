@@ -42,6 +42,8 @@ jot_node_literal(jot_Ctx *ctx, NodeId id)
     const Node *n = jot_node(ctx, id);
     double v = n->kind == NODE_CONST ? jot_scalar_f64(n->value, (jot_DType)n->dtype) : 2;
 
+    if (n->kind == NODE_CONST && n->dtype == JOT_U8 && v > 1)
+        return 3 + (int)v;
     return v == 0 ? 1 / v > 0 : v == 1 ? 2 : v > DBL_MAX ? 3 : v < -DBL_MAX ? 4 : 0;
 }
 

@@ -365,8 +365,8 @@ JOT_FN void jot_past_unref(jot_Ctx *ctx, Past *p);
 JOT_FN void jot_past_lose(jot_Ctx *ctx, const Past *p);
 /* Is this CONST node equal to v in every element? */
 JOT_FN bool jot_node_is(jot_Ctx *ctx, NodeId id, double v);
-/* A constant that is part of a kernel, 0, 1, or an infinity: 1 to 4; 0: others, -0 too, are
- * arguments. */
+/* A constant that is part of a kernel: 0, 1, an infinity: 1 to 4; a byte, which may be a mask or a
+ * shift: 3 more than it is. 0: others, -0 too, are arguments. */
 JOT_FN int jot_node_literal(jot_Ctx *ctx, NodeId id);
 /* The map of a REDUCE read backwards where it is injective: solves index(i) = o for i.
  * solution[k] = axis k of the input in terms of output axes; returns false if there is none. */

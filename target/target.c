@@ -5,7 +5,8 @@
 #include "target/target.h"
 
 /* bf16: x86's vdpbf16ps, ARM's bfdot. u8i8: x86's vpdpbusd. i8, u8: ARM's sdot, udot. i16: x86's
- * pmaddwd and vpdpwssd, also of bytes, which are widened where they are packed. */
+ * pmaddwd and vpdpwssd, also of bytes, which are widened where they are packed. u7i8: x86's
+ * vpmaddubsw, whose sums are shorts: of bytes below 128, which no dtype says of any load. */
 #define TARGET_HAS(dtype) (1u << (dtype))
 #define TARGET_SHORT (TARGET_HAS(JOT_I8) | TARGET_HAS(JOT_U8) | TARGET_HAS(JOT_I16))
 const TargetDot jot_target_dots[DOTS] = {
@@ -14,6 +15,7 @@ const TargetDot jot_target_dots[DOTS] = {
     { "i8", TARGET_HAS(JOT_I8), TARGET_HAS(JOT_I8), JOT_I32, 4 },
     { "u8", TARGET_HAS(JOT_U8), TARGET_HAS(JOT_U8), JOT_I32, 4 },
     { "i16", TARGET_SHORT, TARGET_SHORT, JOT_I32, 2 },
+    { "u7i8", 0, 0, JOT_I32, 4 },
 };
 
 JOT_FN void
@@ -70,7 +72,7 @@ jot_target_narrow(Target *target, const char *name)
     target->vectors = v->vectors;
     target->fma = v->fma;
     target->matrix = 0;
-    target->dots &= 1u << DOT_I16; /* all of these have it */
+    target->dots &= 1u << DOT_I16 | (v->fma ? 1u << DOT_U7I8 : 0); /* all of these have them */
     return true;
 }
 

@@ -20,7 +20,7 @@ typedef enum { LEVEL_L1, LEVEL_L2, LEVEL_L3, LEVEL_MEMORY, LEVELS } MemoryLevel;
  * neighbours along the sum to what is there; operands are words of so many elements, each of a
  * dtype whose bit is in a or b. A row of jot_target_dots: of those that fit the first is taken. */
 typedef struct { const char *name; uint32_t a, b; jot_DType sum; int parts; } TargetDot;
-enum { DOT_BF16, DOT_U8I8, DOT_I8, DOT_U8, DOT_I16, DOTS };
+enum { DOT_BF16, DOT_U8I8, DOT_I8, DOT_U8, DOT_I16, DOT_U7I8, DOTS };
 extern const TargetDot jot_target_dots[DOTS];
 
 /* Of every machine: bytes of a cache line and of a page; lines that a set of the first cache has at

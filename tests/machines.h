@@ -29,7 +29,7 @@ static const Posed named[] = {
      .bandwidth = {10, 5, 2, 2}, .call = 1e-6, .handoff = 1e-4},
     {"board without vectors", "c", 0, 16, .cores = 4, .kib = {32, 256, 256}, .flops = 2,
      .bandwidth = {8, 4, 2, 1}, .call = 1e-6, .handoff = 2e-4},
-    {"laptop", "gnu", 32, 16, .fma = true, .dots = 1 << DOT_I16, .cores = 8,
+    {"laptop", "gnu", 32, 16, .fma = true, .dots = 1 << DOT_I16 | 1 << DOT_U7I8, .cores = 8,
      .kib = {32, 512, 16384}, .flops = 100, .bandwidth = {200, 90, 40, 20}, .call = 1e-7, .handoff = 2e-5},
     {"server", "gnu", 64, 32, .fma = true, .dots = 1 << DOT_BF16 | 1 << DOT_U8I8 | 1 << DOT_I16,
      .cores = 64, .kib = {48, 2048, 262144}, .flops = 200, .bandwidth = {400, 150, 30, 12},

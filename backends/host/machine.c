@@ -112,8 +112,12 @@ machine_dots(const Target *t)
         dots |= 1u << DOT_BF16;
     if (t->vector_nbytes == 64 && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 11 & 1))
         dots |= 1u << DOT_U8I8;
+    if (t->vector_nbytes == 32 && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1))
+        dots |= 1u << DOT_U8I8;
     if (t->vector_nbytes)
         dots |= 1u << DOT_I16;
+    if (t->vector_nbytes >= 32)
+        dots |= 1u << DOT_U7I8;
 #elif defined(__linux__) && defined(__aarch64__)
     enum { HWCAP_FIRST = 16, HWCAP_DOT = 1 << 20, HWCAP_SECOND = 26, HWCAP_BF16 = 1 << 14 };
 

@@ -102,13 +102,15 @@ JOT_FN bool jot_contract_sched(Sched *s, Kernel *k, const Contract *c, const Tar
                                int lanes, struct Epilogue *epilogue);
 /* Sums of bytes' products, each for a block of the sum, that are scaled and summed up again
  * (ccode/contract/scaled.c); of one kernel several, over the same axes. */
-enum { SCALED_SUMS = 4 };
+enum { SCALED_SUMS = 4, SCALED_PAIRS = 8 };
 typedef struct {
     uint32_t dot[SCALED_SUMS], sum[SCALED_SUMS];    /* of products; of what is scaled */
     int n;
     int v, r;               /* columns, which go in lanes; rows, -1: one */
     int inner;              /* what the sums of products run over ... */
     uint64_t blocks, kept;  /* ... the others; what these keep */
+    uint32_t pair[SCALED_PAIRS]; /* the rows' words as pairs of shorts: kept for several columns */
+    int npairs;
 } Scaled;
 JOT_FN bool jot_scaled_find(const Kernel *k, Scaled *s);
 /* As jot_contract_wish: panels of as many columns as there are lanes, weights in words. */

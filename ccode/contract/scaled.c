@@ -20,7 +20,19 @@
 #include "ccode/contract/make.h"
 #include "ccode/ir/respace.h"
 
-enum { SCALED_PARTS = 4, SCALED_TERMS = 4 };
+enum { SCALED_PARTS = 4, SCALED_TERMS = 4, SCALED_UP = 256 /* times as much, see below */ };
+
+/* The instruction that the processor has for it; -1: none. */
+static int
+scaled_row(const Target *target)
+{
+    static const int rows[] = { DOT_U8I8, DOT_I8, DOT_I16 }; /* the last may have U7I8, too */
+
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (target->dots >> rows[i] & 1)
+            return rows[i];
+    return -1;
+}
 
 /* ---- what it is ---- */
 
@@ -217,7 +229,7 @@ jot_scaled_wish(const Kernel *k, const Scaled *s, const Target *target, uint32_t
     LayoutPart part[LAYOUT_PARTS];
     int n = 0, columns, words;
 
-    if (!(target->dots >> DOT_U8I8 & 1) || b->role != BUF_INPUT)
+    if (scaled_row(target) < 0 || b->role != BUF_INPUT)
         return false;
     for (int i = 0; i < s->n && !at; i++)
         at = jot_operands_load(k, s->sum[i], buf);
@@ -306,28 +318,97 @@ scaled_word(Kernel *k, const Scaled *s, uint32_t value)
     return jot_v_ew(k, EW_BITAND, JOT_U32, a, b, 0);
 }
 
+/* Bits of each byte of a word, of what is shifted to the right, or (by < 0) to the left. */
+static uint32_t
+scaled_bits(Kernel *k, uint32_t word, int by, uint32_t bits)
+{
+    if (by)
+        word = jot_v_ew(k, by > 0 ? EW_SHR : EW_SHL, JOT_U32, word,
+                        jot_v_constf(k, JOT_U32, by > 0 ? by : -by), 0);
+    return jot_v_ew(k, EW_BITAND, JOT_U32, word, jot_v_constf(k, JOT_U32, bits), 0);
+}
+
+/* An unsigned byte that is below 128. */
+static bool
+scaled_small(const Kernel *k, uint32_t byte)
+{
+    const Value *v = &k->values.v[byte];
+    uint32_t by = v->op == VAL_EW && v->narg > 1 ? k->args.v[v->arg + 1] : 0;
+
+    return by && k->values.v[by].op == VAL_CONST
+        && ((v->ew == EW_BITAND && k->values.v[by].c.u < 128)
+            || (v->ew == EW_SHR && v->dtype == JOT_U8 && k->values.v[by].c.u > 0));
+}
+
+/* Bytes of the rows as a pair of shorts, in their upper halves. */
+static uint32_t
+scaled_pair(Kernel *k, Scaled *s, uint32_t word, int by)
+{
+    uint32_t pair = scaled_bits(k, word, by, 0xff00ff00u);
+
+    for (int i = 0; i < s->npairs; i++)
+        if (s->pair[i] == pair)
+            return pair;
+    if (s->npairs < SCALED_PAIRS)
+        s->pair[s->npairs] = pair;
+    s->npairs++;
+    return pair;
+}
+
+/* Products of four unsigned bytes and four signed ones, added. Where both have to be signed: of
+ * seven bits, twice, and of the last. Where both have to be pairs of shorts: of every second byte,
+ * the signed ones in the upper halves of theirs, so that all is SCALED_UP times as much. */
+static uint32_t
+scaled_product(Kernel *k, Scaled *s, int row, uint32_t a, uint32_t b, bool small)
+{
+    uint32_t first, second;
+
+    if (row == DOT_U8I8 || row == DOT_U7I8 || (row == DOT_I8 && small))
+        return jot_v_dot(k, row, a, b);
+    if (row == DOT_I8) {
+        first = jot_v_dot(k, row, scaled_bits(k, a, 1, 0x7f7f7f7fu), b);
+        first = first ? jot_v_ew(k, EW_ADD, JOT_I32, first, first, 0) : 0;
+        second = jot_v_dot(k, row, scaled_bits(k, a, 0, 0x01010101u), b);
+    } else {
+        first = jot_v_dot(k, row, scaled_bits(k, a, 0, 0x00ff00ffu), scaled_pair(k, s, b, -8));
+        second = jot_v_dot(k, row, scaled_bits(k, a, 8, 0x00ff00ffu), scaled_pair(k, s, b, 0));
+    }
+    return first && second ? jot_v_ew(k, EW_ADD, JOT_I32, first, second, 0) : 0;
+}
+
 /* The sum of products of bytes as one of words. */
 static bool
-scaled_dot(Kernel *k, Scaled *s, int i)
+scaled_dot(Kernel *k, Scaled *s, const Target *target, int i)
 {
     const Value was = k->values.v[s->dot[i]];
     uint32_t term[SCALED_TERMS], body = 0, of[2], now;
-    int n = scaled_terms(k, k->args.v[was.arg], term, 0);
+    int n = scaled_terms(k, k->args.v[was.arg], term, 0), row = scaled_row(target);
+    bool small = true;
 
+    for (int t = 0; t < n; t++) {
+        scaled_factors(k, term[t], of);
+        small = small && scaled_small(k, of[0]);
+    }
+    if (row == DOT_I16 && small && (target->dots >> DOT_U7I8 & 1))
+        row = DOT_U7I8;
+    if (row == DOT_I16 && n * k->axes.v[s->inner].ext > SCALED_UP)
+        return false; /* more than 32 bits may hold */
     for (int t = 0; t < n; t++) {
         scaled_factors(k, term[t], of);
         of[0] = scaled_word(k, s, of[0]);
         of[1] = of[0] ? scaled_word(k, s, of[1]) : 0;
-        now = of[1] ? jot_v_dot(k, DOT_U8I8, of[0], of[1]) : 0;
+        now = of[1] ? scaled_product(k, s, row, of[0], of[1], small) : 0;
         body = !now ? 0 : t ? jot_v_ew(k, EW_ADD, JOT_I32, body, now, 0) : now;
         if (!body)
             return false;
     }
-    now = jot_v_reduce(k, EW_ADD, was.axes, body, 0, NULL, 1.0);
-    if (!now)
+    body = now = jot_v_reduce(k, EW_ADD, was.axes, body, 0, NULL, 1.0);
+    if (now && row == DOT_I16)
+        body = jot_v_ew(k, EW_SHR, JOT_I32, now, jot_v_constf(k, JOT_I32, 8), 0);
+    if (!body)
         return false;
     for (int j = 0; j < s->n; j++)
-        s->sum[j] = jot_v_replace(k, s->dot[i], now, s->sum[j]);
+        s->sum[j] = jot_v_replace(k, s->dot[i], body, s->sum[j]);
     s->dot[i] = now;
     return true;
 }
@@ -369,8 +450,37 @@ scaled_block(const Kernel *k, const Scaled *s, const Target *target, int64_t *ro
     *rows = jot_contract_even(high, 1, sums / *vectors > 1 ? sums / *vectors : 1);
 }
 
+/* Rows as pairs of shorts stay in half of the second cache, for some blocks of columns. */
+static void
+scaled_pairs(Writer *w, Kernel *k, Scaled *s, const Target *target, int64_t rows, int64_t block)
+{
+    bool some = s->npairs > 0 && s->npairs <= SCALED_PAIRS && s->r >= 0
+             && k->axes.v[s->r].ext > rows;
+    int64_t high = s->r < 0 ? 1 : k->axes.v[s->r].ext, wide = block, tall = high;
+    Ix at = s->r < 0 ? 0 : jot_ix_axis(k->ix, s->r), inside;
+
+    s->npairs = some ? s->npairs : 0;
+    if (some) {
+        int64_t each = 4 * s->npairs * (int64_t)jot_kernel_points(k, s->blocks | 1ull << s->inner);
+        int64_t share = k->axes.v[s->v].ext / (block * target->cores * 2);
+
+        wide = block * (share < 1 ? 1 : share < SCALED_BLOCKS ? share : SCALED_BLOCKS);
+        tall = jot_contract_even(high, rows, target->cache_nbytes[LEVEL_L2] / 2 / each);
+    }
+    jot_write_number(w, 'W', wide);
+    jot_write_number(w, 'Q', tall);
+    inside = tall < high ? jot_ix_mod(k->ix, at, jot_ix_const(k->ix, tall), NULL) : at;
+    jot_write_index(w, 'H', inside);
+    for (int i = 0; i < s->npairs; i++) {
+        jot_write_number(w, 'x', s->pair[i]);
+        jot_write_set(w, 'f', k->values.v[s->pair[i]].free & (s->blocks | 1ull << s->inner));
+        jot_write_set(w, 'g', k->values.v[s->pair[i]].free & s->blocks);
+        jot_write_lines(w, "%$x: $v:$Wp $o:1 $r:$Q? $r $g $e:1l; res scratch p%[$H#$Q, $f]\n");
+    }
+}
+
 static bool
-scaled_write(Sched *s, Kernel *k, const Scaled *of, const Target *target)
+scaled_write(Sched *s, Kernel *k, Scaled *of, const Target *target)
 {
     int64_t rows, vectors;
     uint64_t v = (uint64_t)1 << of->v, r = of->r < 0 ? 0 : (uint64_t)1 << of->r;
@@ -387,15 +497,18 @@ scaled_write(Sched *s, Kernel *k, const Scaled *of, const Target *target)
     jot_write_number(&w, 'R', rows);
     jot_write_number(&w, 'P', vectors * scaled_lanes(target));
     jot_write_number(&w, 'L', scaled_lanes(target));
+    scaled_pairs(&w, k, of, target, rows, vectors * scaled_lanes(target));
     for (int i = 0; i < of->n; i++) {
         jot_write_number(&w, 'd', of->dot[i]);
-        jot_write_lines(&w, "%$d: $v:$Pp $o:1 $r:$R $b:1 | $e:1u $r:1u $v:$Lu $v:1v\n");
+        jot_write_lines(&w, "%$d: $v:$Wp $o:1 $r:$Q? $v:$P? $r:$R $b:1 | "
+                        "$e:1u $r:1u $v:$Lu $v:1v\n");
     }
     for (int i = 0; i < of->n; i++) {
         jot_write_number(&w, 's', of->sum[i]);
-        jot_write_lines(&w, "%$s: $v:$Pp $o:1 $r:$R | $b:1 $r:1u $v:$Lu $v:1v\n");
+        jot_write_lines(&w, "%$s: $v:$Wp $o:1 $r:$Q? $v:$P? $r:$R | "
+                        "$b:1 $r:1u $v:$Lu $v:1v\n");
     }
-    jot_write_lines(&w, "!*: $v:$Pp $o:1 $r:$R $r:1u $v:$Lu $v:1v\n");
+    jot_write_lines(&w, "!*: $v:$Wp $o:1 $r:$Q? $v:$P? $r:$R $r:1u $v:$Lu $v:1v\n");
     return jot_write_done(&w);
 }
 
@@ -406,14 +519,14 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
     Kernel was;
     bool ok;
 
-    if (!(target->dots >> DOT_U8I8 & 1) || lanes != scaled_lanes(target))
+    if (scaled_row(target) < 0 || lanes != scaled_lanes(target))
         return jot_sched_no(s, "no words of bytes");
     if (!jot_scaled_find(k, &of))
         return jot_sched_no(s, "no sums of scaled sums of bytes");
     memset(s, 0, sizeof *s);
     ok = jot_kernel_copy(&was, k);
     for (int i = 0; ok && i < of.n; i++)
-        ok = scaled_dot(k, &of, i);
+        ok = scaled_dot(k, &of, target, i);
     if (ok) {
         k->axes.v[of.inner].ext /= SCALED_PARTS;
         jot_kernel_refresh(k);

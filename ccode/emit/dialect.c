@@ -155,6 +155,7 @@ static const Helper helpers[] = {
     { "jot_dot_i8", DIALECT_DOT("i8", "4", "jot_i8", "jot_i8", "8") },
     { "jot_dot_u8", DIALECT_DOT("u8", "4", "jot_u8", "jot_u8", "8") },
     { "jot_dot_u8i8", DIALECT_DOT("u8i8", "4", "jot_u8", "jot_i8", "8") },
+    { "jot_dot_u7i8", DIALECT_DOT("u7i8", "4", "jot_u8", "jot_i8", "8") },
     /* The matrix unit of x86 (AMX): eight tiles of 16 rows of 64 bytes, of which four hold sums. */
     { "jot_tiles_open",
       "void\njot_tiles_open(void)\n{\n#ifdef __AMX_TILE__\n"
@@ -365,9 +366,9 @@ need_text(Prelude *p, const char *text, size_t n, int depth)
 }
 
 /* Dot products, where the compiler is told of an instruction; of several the first. It adds to c,
- * or gives the products of each lane, or puts these where a was; HALVES: it gives those of half a
- * byte each, of four bits, for more would not fit a short, as shorts that are added in pairs. */
-typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS, DOT_HALVES } DotForm;
+ * or gives the products of each lane, or puts these where a was; PAIRS: it gives shorts that are
+ * added in pairs; HALVES: so of half a byte each, of four bits, for more would not fit a short. */
+typedef enum { DOT_ADDS, DOT_GIVES, DOT_PUTS, DOT_PAIRS, DOT_HALVES } DotForm;
 typedef struct { int row; const char *vector, *target, *op; DotForm form; } DotName;
 #define DOT_X86 " {%2, %1, %0|%0, %1, %2}"
 #define DOT_ARM64 " && defined __aarch64__"
@@ -377,31 +378,46 @@ static const DotName dot_names[] = {
       "bfdot %0.4s, %1.8h, %2.8h", DOT_ADDS },
     { DOT_U8I8, "i32x16", "__AVX512VNNI__", "vpdpbusd" DOT_X86, DOT_ADDS },
     { DOT_U8I8, "i32x16", "__AVX512BW__", "vpmaddubsw" DOT_X86, DOT_HALVES },
+    { DOT_U8I8, "i32x8", "__AVXVNNI__", "%{vex%} vpdpbusd" DOT_X86, DOT_ADDS },
     { DOT_U8I8, "i32x8", "__AVX2__", "vpmaddubsw" DOT_X86, DOT_HALVES },
     { DOT_I8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "sdot %0.4s, %1.16b, %2.16b", DOT_ADDS },
     { DOT_U8, "i32x4", "__ARM_FEATURE_DOTPROD" DOT_ARM64, "udot %0.4s, %1.16b, %2.16b", DOT_ADDS },
     { DOT_I16, "i32x16", "__AVX512VNNI__", "vpdpwssd" DOT_X86, DOT_ADDS },
     { DOT_I16, "i32x16", "__AVX512BW__", "vpmaddwd" DOT_X86, DOT_GIVES },
+    { DOT_I16, "i32x8", "__AVXVNNI__", "%{vex%} vpdpwssd" DOT_X86, DOT_ADDS },
     { DOT_I16, "i32x8", "__AVX2__", "vpmaddwd" DOT_X86, DOT_GIVES },
     { DOT_I16, "i32x4", "__AVX__", "vpmaddwd" DOT_X86, DOT_GIVES },
     { DOT_I16, "i32x4", "__SSE2__", "pmaddwd {%1, %0|%0, %1}", DOT_PUTS },
+    { DOT_U7I8, "i32x16", "__AVX512VNNI__", "vpdpbusd" DOT_X86, DOT_ADDS },
+    { DOT_U7I8, "i32x16", "__AVX512BW__", "vpmaddubsw" DOT_X86, DOT_PAIRS },
+    { DOT_U7I8, "i32x8", "__AVX2__", "vpmaddubsw" DOT_X86, DOT_PAIRS },
 };
 #undef DOT_X86
 #undef DOT_ARM64
+
+/* Shorts of a's bytes (of which: "a", or half of each), summed in pairs. */
+static void
+dot_pairs(Text *out, const DotName *d, const char *of, const char *to, const char *times)
+{
+    jot_text_f(out, "    __asm__(\"%s\" : \"=v\"(%s) : \"v\"(%s), \"v\"(b));\n"
+               "    __asm__(\"vpmaddwd {%%2, %%1, %%0|%%0, %%1, %%2}\" : \"=v\"(%s) : "
+               "\"v\"(%s), \"v\"(one%s));\n", d->op, to, of, to, to, times);
+}
 
 static void
 dot_halves(Text *out, const DotName *d)
 {
     const char *to = d->vector, *u = d->vector + 1;
-    jot_text_f(out, "    const jot_u%s low = a & 0x0f0f0f0fu, high = a >> 4 & 0x0f0f0f0fu;\n"
-               "    const jot_u%s one = (jot_u%s){0} + 0x00010001u;\n    jot_u%s p, q;\n", u, u, u,
-               u);
-    for (int i = 0; i < 2; i++)
-        jot_text_f(out, "    __asm__(\"%s\" : \"=v\"(%s) : \"v\"(%s), \"v\"(b));\n"
-                   "    __asm__(\"vpmaddwd {%%2, %%1, %%0|%%0, %%1, %%2}\" : \"=v\"(%s) : "
-                   "\"v\"(%s), \"v\"(one%s));\n", d->op, i ? "q" : "p", i ? "high" : "low",
-                   i ? "q" : "p", i ? "q" : "p", i ? " << 4" : "");
-    jot_text_f(out, "    return (jot_%s)((jot_u%s)c + p + q);\n", to, u);
+    bool whole = d->form == DOT_PAIRS;
+    jot_text_f(out, "    const jot_u%s one = (jot_u%s){0} + 0x00010001u;\n    jot_u%s p%s;\n",
+               u, u, u, whole ? "" : ", q");
+    if (!whole)
+        jot_text_f(out, "    const jot_u%s low = a & 0x0f0f0f0fu, high = a >> 4 & 0x0f0f0f0fu;\n",
+                   u);
+    dot_pairs(out, d, whole ? "a" : "low", "p", "");
+    if (!whole)
+        dot_pairs(out, d, "high", "q", " << 4");
+    jot_text_f(out, "    return (jot_%s)((jot_u%s)c + p%s);\n", to, u, whole ? "" : " + q");
 }
 
 JOT_FN void
@@ -410,7 +426,8 @@ jot_dot_text(Text *out, const char *vector, size_t n, int row)
     jot_text_f(out, "#if 0\n");
     for (size_t i = 0; i < sizeof dot_names / sizeof dot_names[0]; i++) {
         const DotName *d = &dot_names[i];
-        char in = d->op[0] == 'v' ? 'v' : d->op[0] == 'p' ? 'x' : 'w'; /* a register of vectors */
+        char in = d->op[0] == 'v' ? 'v' : d->op[0] == 'p' || d->op[0] == '%' ? 'x'
+                : 'w'; /* a register of vectors */
         if (d->row != row || jot_str_len(d->vector) != n || memcmp(d->vector, vector, n))
             continue;
         jot_text_f(out, "#elif defined %s\n", d->target);
@@ -423,7 +440,7 @@ jot_dot_text(Text *out, const char *vector, size_t n, int row)
                        "    __asm__(\"%s\" : \"=%c\"(p) : \"%c\"(a), \"%c\"(b));\n"
                        "    return (jot_%s)((jot_u%s)c + p);\n",
                        d->vector + 1, d->op, in, in, in, d->vector, d->vector + 1);
-        else if (d->form == DOT_HALVES)
+        else if (d->form == DOT_PAIRS || d->form == DOT_HALVES)
             dot_halves(out, d);
         else
             jot_text_f(out, "    __asm__(\"%s\" : \"+%c\"(c) : \"%c\"(a), \"%c\"(b));\n"

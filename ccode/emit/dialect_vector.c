@@ -186,6 +186,7 @@ static const VectorHelper vector_helpers[] = {
                    "#endif\n}\n" },
     /* words of integers: sums wrap around */
     { "dot_u8i8_", DOT_OF("u8i8", "1") DOT_BYTES(DOT_UNSIGNED, DOT_SIGNED) },
+    { "dot_u7i8_", DOT_OF("u7i8", "5") DOT_BYTES(DOT_UNSIGNED, DOT_SIGNED) },
     { "dot_i8_", DOT_OF("i8", "2") DOT_BYTES(DOT_SIGNED, DOT_SIGNED) },
     { "dot_u8_", DOT_OF("u8", "3") DOT_BYTES(DOT_UNSIGNED, DOT_UNSIGNED) },
     { "dot_i16_", DOT_OF("i16", "4")

@@ -439,9 +439,10 @@ est_shared(const Estimate *e, int a, int b)
     return share;
 }
 
-/* Lines of all that stages with the first `depth` loops of stage `at` touch within these. */
+/* Lines of all that stages with the first `depth` loops of stage `at` touch within these. `mine`,
+ * whose runs may fall on few of a first cache's sets, forgets its own lines there, not others'. */
 static double
-est_room(const Estimate *e, int at, int depth, bool first)
+est_room(const Estimate *e, int at, int depth, const Touch *mine)
 {
     double all = 0;
 
@@ -450,9 +451,11 @@ est_room(const Estimate *e, int at, int depth, bool first)
 
         if (i != at && est_shared(e, i < at ? i : at, i < at ? at : i) < depth)
             continue;
-        for (int j = 0; j < t->n; j++)
-            all += first ? jot_touch_occupied(&t->touch[j], t->inside[depth])
-                         : jot_touch_lines(&t->touch[j], t->inside[depth], CACHE_LINE);
+        for (int j = 0; j < t->n; j++) {
+            const Touch *touch = &t->touch[j];
+            all += touch == mine ? jot_touch_occupied(touch, t->inside[depth])
+                                 : jot_touch_lines(touch, t->inside[depth], CACHE_LINE);
+        }
     }
     return all;
 }
@@ -473,30 +476,48 @@ est_there(const Estimate *e, int at, int touch, int keep)
     return false;
 }
 
-/* Lines of a stage that come into a cache of so many. */
+/* Loops around what is one step: a call of a matrix unit, or what is spelled out. */
+static int
+est_turning(const Est *t)
+{
+    int n = est_depth(t);
+
+    while (n > 0 && est_spelled(&t->st->loop[n - 1]))
+        n--;
+    return n;
+}
+
+/* Lines of an access that come into a cache of so many. */
+static double
+est_brought(const Estimate *e, int at, int touch, double cache, bool first)
+{
+    const Est *t = &e->est[at];
+    const Touch *mine = &t->touch[touch];
+    double lines, most = est_times(t, mine->axes, true);
+    int keep = 0, around;
+    bool stays;
+
+    while (keep < est_turning(t) && est_room(e, at, keep, first ? mine : NULL) > cache)
+        keep++;
+    if (keep == 0 || est_there(e, at, touch, keep)) /* the whole kernel fits; it was there before */
+        return 0;
+    around = keep - 1;
+    stays = !(est_bit(&t->st->loop[around]) & mine->axes);
+    lines = jot_touch_lines(mine, t->inside[around], CACHE_LINE);
+    for (int j = 0; j < around; j++)
+        if (!stays || (est_bit(&t->st->loop[j]) & mine->axes))
+            lines *= t->steps[j];
+    return lines < most ? lines : most;
+}
+
+/* ... of a stage. */
 static double
 est_fetched(const Estimate *e, int at, double cache, bool first)
 {
-    const Est *t = &e->est[at];
     double all = 0;
-    int keep = 0, around;
 
-    while (keep < est_depth(t) && est_room(e, at, keep, first) > cache)
-        keep++;
-    if (keep == 0) /* all that the kernel touches: it is there from before */
-        return 0;
-    around = keep - 1;
-    for (int i = 0; i < t->n; i++) {
-        const Touch *touch = &t->touch[i];
-        bool stays = !(est_bit(&t->st->loop[around]) & touch->axes);
-        double lines = jot_touch_lines(touch, t->inside[around], CACHE_LINE);
-        double most = est_times(t, touch->axes, true);
-
-        for (int j = 0; j < around; j++)
-            if (!stays || (est_bit(&t->st->loop[j]) & touch->axes))
-                lines *= t->steps[j];
-        all += est_there(e, at, i, keep) ? 0 : lines < most ? lines : most;
-    }
+    for (int i = 0; i < e->est[at].n; i++)
+        all += est_brought(e, at, i, cache, first);
     return all;
 }
 
