@@ -555,7 +555,7 @@ test_ahead(void)
         CHECK(text.s && (strstr(text.s, "; ahead ") != NULL) == cases[i].ahead, "case %d: %s", i,
               text.s ? text.s : "");
         n = text.s ? asked_ahead(&c, text.s) : 0;
-        CHECK(n % 2 == 0 && (n > 0) == cases[i].ahead, "case %d: %d lines asked for", i, n);
+        CHECK(n <= 4 && (n > 0) == cases[i].ahead, "case %d: %d lines asked for", i, n);
         jot_text_free(&text);
         ir_end(&c);
     }

@@ -37,6 +37,8 @@ static const char *const cc_flags[] = {
     "-fPIC", "-shared",
     "-fno-tree-ter",        /* gcc 12.2 reads what a condition guards from the next row, where the
                                row's address was put off until after the step */
+    "-fno-tree-coalesce-vars", /* gcc 12 shares registers among sums and what they were before a
+                               step, and then has one of eight in memory: 78 -> 40 ms */
     "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
                                machines with fma too. Where fma is wanted the text says so */
     "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */

@@ -1,6 +1,7 @@
 /* ccode/contract/block.c - blocks of sums in registers: how many rows and vectors, at which price.
  *
- *     rows x vectors     multiply-adds / 2, loads / 2, but 4 cycles at least for the latency
+ *     rows x vectors     multiply-adds / 2, loads / 2, but 4 cycles at least for the latency, and
+ *                        as long as it takes to bring a panel that the first cache does not hold
  *     all of them        with the smaller blocks at both ends
  *
  *   requires  axes of rows and vectors chosen     keeps  the kernel      breaks  nothing
@@ -11,12 +12,17 @@
 #include "target/thresholds.h"
 
 /* Cycles of one step over k of a block: multiply-adds, loads, and the latency of the former; loads
- * are never quite hidden. */
+ * are never quite hidden. A panel of b that is longer than the first cache comes from the second,
+ * for each block of rows. */
 JOT_FN double
-jot_contract_cycles(int64_t rows, int64_t vectors)
+jot_contract_cycles(const ContractMake *m, int64_t rows, int64_t vectors)
 {
     double fma = (double)(rows * vectors) / 2, load = (double)(rows + vectors) / 2;
-    double most = fma > load ? fma : load;
+    double most = fma > load ? fma : load, step = (double)(vectors * m->lanes) * sizeof(float);
+    double room = CACHE_ROOM * (double)m->target->cache_nbytes[LEVEL_L1];
+    double bring = step * (double)jot_kernel_extent(m->k, m->c.k) <= room ? 0
+                 : step * FIGURE_HZ / m->target->bandwidth[LEVEL_L2];
+    most = most > bring ? most : bring;
     return (most > CYCLES_SUM ? most : CYCLES_SUM) + BLOCK_LOADS * (double)(rows + vectors);
 }
 
@@ -29,17 +35,18 @@ jot_contract_side_cycles(const ContractMake *m, int64_t ext)
 }
 
 JOT_FN double
-jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors)
+jot_contract_grid_cycles(const ContractMake *m, int64_t ext, int64_t rows, int64_t all,
+                         int64_t vectors)
 {
     int64_t r = ext % rows, v = all % vectors;
     double full = (double)(ext / rows), across = (double)(all / vectors), sum = 0;
-    sum += full * across * jot_contract_cycles(rows, vectors);
+    sum += full * across * jot_contract_cycles(m, rows, vectors);
     if (r)
-        sum += across * jot_contract_cycles(r, vectors);
+        sum += across * jot_contract_cycles(m, r, vectors);
     if (v)
-        sum += full * jot_contract_cycles(rows, v);
+        sum += full * jot_contract_cycles(m, rows, v);
     if (r && v)
-        sum += jot_contract_cycles(r, v);
+        sum += jot_contract_cycles(m, r, v);
     return sum;
 }
 
@@ -59,7 +66,7 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
             if (fixed && fixed % v)
                 continue;
             if (jot_choice_try(&choice, CHOICE_BLOCK + (uint64_t)(16 * r + v),
-                               jot_contract_grid_cycles(rows_ext, r, all, v), BLOCK_CLEAR)) {
+                               jot_contract_grid_cycles(m, rows_ext, r, all, v), BLOCK_CLEAR)) {
                 m->rows = r;
                 m->vectors = v;
             }

@@ -64,7 +64,7 @@ dots_cycles(const ContractMake *m, const ContractDots *d, int64_t rows, int64_t 
     double times = out / (double)high / (double)wide;
 
     return times * dots_steps(m, d->along) *
-               (jot_contract_grid_cycles(high, rows, wide, columns) +
+               (jot_contract_grid_cycles(m, high, rows, wide, columns) +
                 DOTS_UNPACK * ((double)wide * (double)(d->unpack_v ? (high + rows - 1) / rows : 0) +
                                (double)high *
                                    (double)(d->unpack_r ? (wide + columns - 1) / columns : 0))) +

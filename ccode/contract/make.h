@@ -19,6 +19,9 @@ typedef struct {
     double price;               /* cycles of the whole */
 } ContractDots;
 
+/* Axes of the sum that go in blocks, at most. */
+enum { CONTRACT_STEPS = 3 };
+
 typedef struct {
     Sched *s;
     Kernel *k;
@@ -43,7 +46,7 @@ typedef struct {
     uint64_t kept;              /* axes that these sums keep: none goes as one with another axis */
     int64_t rows, vectors, block; /* in registers; block = vectors * lanes */
     int korder[KERNEL_AXES], nk; /* axes of k, outermost first; the last may be a fused one */
-    int64_t kstep, kstep2;      /* of blocks of the first two of them; 0: no blocks */
+    int64_t kstep[CONTRACT_STEPS]; /* of blocks of the first of them; 0: no blocks */
     LoopList nest;              /* loops around the block */
     int apack, bpack;           /* of them: around the packing of a and b */
     ContractDots dots;          /* rows 0: lanes do not go along the sum */
@@ -104,11 +107,13 @@ JOT_FN bool jot_contract_continues(const ContractMake *m, int outer, int inner, 
  * (ccode/contract/grouped.c). */
 JOT_FN int jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v);
 JOT_FN void jot_contract_mix(ContractMake *m);
-JOT_FN double jot_contract_cycles(int64_t rows, int64_t vectors); /* of a block, per step over k */
+/* Of a block, per step over k. */
+JOT_FN double jot_contract_cycles(const ContractMake *m, int64_t rows, int64_t vectors);
 /* ... of all products, lanes along a side of so many, empty ones included. */
 JOT_FN double jot_contract_side_cycles(const ContractMake *m, int64_t ext);
 /* ... of all blocks of so many rows by vectors, rests included. */
-JOT_FN double jot_contract_grid_cycles(int64_t ext, int64_t rows, int64_t all, int64_t vectors);
+JOT_FN double jot_contract_grid_cycles(const ContractMake *m, int64_t ext, int64_t rows,
+                                       int64_t all, int64_t vectors);
 /* Loops of the nest over axes of more than one step; over those of one, which come innermost, where
  * they cost nothing. */
 JOT_FN void jot_contract_nest(ContractMake *m, uint64_t axes, LoopKind kind);

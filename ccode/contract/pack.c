@@ -483,7 +483,7 @@ add_sum(ContractMake *m)
     jot_contract_vectors(&block, m->v, m->block, m->lanes);
     jot_stage_loops(&st, block.loop, block.n);
     jot_stage_loops(&out, block.loop, block.n);
-    if (m->kstep && !keep_place(m, &st.acc))
+    if (m->kstep[0] && !keep_place(m, &st.acc))
         return false;
     if (!jot_contract_stores_unit(m, m->unit))
         return add_stores_apart(m, &st, stores_along(m));

@@ -149,6 +149,20 @@ fuse_together(ContractMake *m, uint64_t axes, int inner, const char *name)
     return n > 1 ? jot_sched_fuse(m->s, name, n, of) : inner;
 }
 
+/* Steps for each row of so many, in blocks of the height that takes least: empty rows, and what a
+ * block takes besides. */
+static double
+rows_steps(int64_t ext, int64_t most)
+{
+    double best = 1 + ROWS_EACH;
+    for (int64_t high = 2; high <= most && high <= ext; high++) {
+        double steps = (double)((ext + high - 1) / high * high) / (double)ext
+                     + ROWS_EACH / (double)high;
+        best = steps < best ? steps : best;
+    }
+    return best;
+}
+
 /* The axis of a that makes rows: one that wastes little; of those the one that a has closest. Sums
  * that ride want it to be of a block. */
 static int
@@ -158,8 +172,7 @@ choose_rows(const ContractMake *m)
     int best = -1;
     Choice choice = jot_choice_begin(m->target);
     for (int r = 0; r < (int)m->k->axes.n; r++) {
-        int64_t ext = m->k->axes.v[r].ext, blocks = (ext + m->most_rows - 1) / m->most_rows;
-        int64_t rows = (ext + blocks - 1) / (blocks ? blocks : 1);
+        int64_t ext = m->k->axes.v[r].ext;
         bool tangled = false;
         double far = ROWS_FAR;
         const Value *a = &m->k->values.v[m->c.a];
@@ -173,8 +186,7 @@ choose_rows(const ContractMake *m)
             if (ext >= CACHE_WAYS && stride % (MEMORY_PAGE / 4) == 0) /* on one set */
                 far = ROWS_COLLIDE + 1e-9 * (double)stride;
         }
-        p = (double)(blocks * rows) / (double)ext + ROWS_EACH / (double)rows + ROWS_STRIDE * far +
-            (tangled ? 1 : 0);
+        p = rows_steps(ext, m->most_rows) + ROWS_STRIDE * far + (tangled ? 1 : 0);
         if (jot_choice_try(&choice, CHOICE_ROWS + (uint64_t)r, p, 1))
             best = r;
     }
@@ -343,7 +355,7 @@ static bool
 contract_epilogue(ContractMake *m, Epilogue *epilogue, bool matrix)
 {
     EpilogueNest nest;
-    int n = matrix ? 0 : m->kstep ? m->kat : m->nest.n;
+    int n = matrix ? 0 : m->kstep[0] ? m->kat : m->nest.n;
     nest.nest = m->nest.loop;
     nest.n = n;
     nest.all = !matrix;
