@@ -26,6 +26,7 @@ typedef struct {
     HostChild *child;      /* who may end the compiler before its time; NULL: nobody */
     double seconds;        /* most for one text */
     bool swept;            /* what killed programs left was looked for */
+    bool gcc;              /* it says so, as gcc does: it knows flags that others refuse */
     bool libraries;        /* objects do not link, or load, without any */
     CcHung *hung, own;     /* own: where nobody else compiles for the context */
     int jobs;              /* whose kernels are in one text: each unloads what is loaded */

@@ -37,8 +37,6 @@ static const char *const cc_flags[] = {
     "-fPIC", "-shared",
     "-fno-tree-ter",        /* gcc 12.2 reads what a condition guards from the next row, where the
                                row's address was put off until after the step */
-    "-fno-tree-coalesce-vars", /* gcc 12 shares registers among sums and what they were before a
-                               step, and then has one of eight in memory: 78 -> 40 ms */
     "-ffp-contract=off",    /* a*b+c is rounded twice, as written: the interpreter's result, on
                                machines with fma too. Where fma is wanted the text says so */
     "-fno-math-errno",      /* a square root is one instruction: nobody reads errno */
@@ -66,6 +64,10 @@ static const char *const cc_flags[] = {
     NULL
 };
 
+/* gcc 12 has sums and what they were before a step in one register, copies them, and then has one
+ * of eight in memory: gradients of 4 x 4 taps 78 -> 40 ms. */
+static const char cc_apart[] = "-fno-tree-coalesce-vars";
+
 /* Start files, libraries and a plugin that would look into both take a third of what a small kernel
  * takes in all. */
 static const char *const cc_links[2][3] = {
@@ -77,13 +79,15 @@ jot_cc_command(const CcState *cc, int kind, const char **argv, const char *from,
 {
     int n = 0, i;
 
-    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 9 <= CC_ARGUMENTS,
+    JOT_ASSERT(sizeof cc_flags / sizeof *cc_flags + 10 <= CC_ARGUMENTS,
                "there is room for all flags");
     argv[n++] = cc->cc;
     argv[n++] = kind & CC_VECTORS ? "-std=gnu99" : "-std=c99";
     argv[n++] = kind & CC_LOW ? "-O1" : "-O2";
     for (i = 0; cc_flags[i]; i++)
         argv[n++] = cc->march && !strncmp(cc_flags[i], "-march=", 7) ? cc->march : cc_flags[i];
+    if (cc->gcc)
+        argv[n++] = cc_apart;
     argv[n++] = "-o";
     argv[n++] = to;
     argv[n++] = from;
@@ -219,8 +223,11 @@ cc_version(jot_Ctx *ctx, CcState *cc, const struct stat *st, bool ask, char *why
         ok = (ask || script) && cc_ask_version(ctx, cc, &answer, why, why_nbytes);
     if (ok && !known && !script)
         jot_cache_keep(&cc->cache, ctx, key, program, answer);
-    if (ok)
+    if (ok) { /* "cc (Debian 12.2.0-14) 12.2.0", "Debian clang version 14.0.6" */
+        const char *word = memchr(answer.p, ' ', cc_line(answer));
+        cc->gcc = word && word + 1 < answer.p + answer.n && word[1] == '(';
         jot_text_f(&cc->key, "version %.*s\n", (int)cc_line(answer), answer.p);
+    }
     jot_bytes_free(ctx, known ? &entry : &answer);
     jot_text_free(&text);
     return ok;
@@ -303,6 +310,10 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbyte
                  strerror(errno));
         return false;
     }
+    if (!cc_version(ctx, cc, &st, ask, why, why_nbytes)) {
+        cc->key.n = 0;
+        return false;
+    }
     for (kind = 0; kind < CC_KINDS; kind++) { /* the text says which it is compiled with */
         jot_cc_command(cc, kind, argv, "in", "out");
         jot_cc_command_text(argv, &cc->key);
@@ -310,10 +321,6 @@ jot_cc_identify(jot_Ctx *ctx, CcState *cc, bool ask, char *why, size_t why_nbyte
     }
     jot_text_f(&cc->key, "behind %llu\n", (unsigned long long)jot_emit_prelude_hash());
     jot_text_f(&cc->key, "size %lld mtime %lld\n", (long long)st.st_size, (long long)st.st_mtime);
-    if (!cc_version(ctx, cc, &st, ask, why, why_nbytes)) {
-        cc->key.n = 0;
-        return false;
-    }
     cc_machine(ctx, cc);
     cc->libraries = cc_needs_libraries(ctx, cc);
     return true;

@@ -198,46 +198,63 @@ image_rows(jot_Ctx *ctx, const ImageStep *s)
     return jot_stop_fuse(jot_offset(jot_reindex(i, JOT_SHAPE(s->out), nn_map(&map)), -1));
 }
 
-/* One dimension: (.., out, ..), the sum over taps of what is at (a i + b) / c + tap, weighed. */
+/* These dimensions (a bit each): the sum over taps of what is at (a i + b) / c + tap, weighed. */
 static jot_Var
-image_weighed(jot_Var x, int dims, int d, const ImageStep *s, bool cubic)
+image_weighed(jot_Var x, int dims, int which, const ImageStep *s, bool cubic)
 {
-    int64_t ext[JOT_MAX_RANK];
-    int at = 2 + d, tap = 2 + dims;
-    jot_Var rows[1];
-    bool table = s->c > IMAGE_PERIOD;
+    int64_t ext[JOT_MAX_RANK], taps[NN_IMAGE_DIMS];
+    jot_Var rows[NN_IMAGE_DIMS];
     NnMap map;
+    int tables = 0, n = 0;
     nn_map_begin(&map);
-    for (int k = 0; k < 2 + dims; k++) {
-        ext[k] = k == at ? s->out : jot_extent(x, k);
-        if (k != at) {
-            nn_axis_at(&map, k);
-        } else if (table) {
-            nn_index(&map, "@e0(i#)+i#-#", JOT_SHAPE(at, tap, cubic ? 1 : 0));
-            rows[0] = image_rows(x.ctx, s);
+    nn_shape(ext, x, jot_extent(x, 0), jot_extent(x, 1), 0, NULL);
+    nn_axis_at(&map, 0);
+    nn_axis_at(&map, 1);
+    for (int d = 0; d < dims; d++) {
+        int at = 2 + d, tap = 2 + dims + n;
+        ext[at] = which >> d & 1 ? s[d].out : jot_extent(x, at);
+        if (!(which >> d & 1)) {
+            nn_axis_at(&map, at);
+            continue;
+        }
+        ext[tap] = cubic ? 4 : 2;
+        taps[n++] = tap;
+        if (s[d].c > IMAGE_PERIOD) {
+            nn_index(&map, "@e#(i#)+i#-#", JOT_SHAPE(tables, at, tap, cubic ? 1 : 0));
+            rows[tables++] = image_rows(x.ctx, &s[d]);
         } else {
-            nn_index(&map, "(i#*#+#)/#+i#-#", JOT_SHAPE(at, s->a, s->b, s->c, tap, cubic ? 1 : 0));
+            nn_index(&map, "(i#*#+#)/#+i#-#",
+                     JOT_SHAPE(at, s[d].a, s[d].b, s[d].c, tap, cubic ? 1 : 0));
         }
     }
-    ext[tap] = cubic ? 4 : 2;
-    jot_Ints space = jot_ints(3 + dims, ext);
-    jot_Var y = jot_reindex_ex(x, space, nn_map(&map), JOT_NONE_STRS, 0, jot_vars(table, rows));
-    jot_Var w = image_weights(x.ctx, s, cubic, jot_dtype(y));
-    w = jot_reindex(w, space, JOT_INDEX(nn_axis[tap], nn_axis[at]));
-    return jot_sum(jot_mul(y, w), JOT_DIMS(tap));
+    jot_Ints space = jot_ints(2 + dims + n, ext);
+    jot_Var y = jot_reindex_ex(x, space, nn_map(&map), JOT_NONE_STRS, 0, jot_vars(tables, rows));
+    for (int d = 0, k = 0; d < dims; d++)
+        if (which >> d & 1) {
+            jot_Var w = image_weights(x.ctx, &s[d], cubic, jot_dtype(y));
+            w = jot_reindex(w, space, JOT_INDEX(nn_axis[taps[k++]], nn_axis[2 + d]));
+            y = jot_mul(y, w);
+        }
+    return jot_sum(y, jot_dims(n, taps, false));
 }
 
-/* Dimension by dimension, so that what a row has along one is not computed for each that reads it
- * along another: first those that shrink, then the last first. */
+/* Two taps whose weights repeat soon are one loop for each remainder, all dimensions at once.
+ * Others go dimension by dimension, so that what a row has along one is not computed for each that
+ * reads it along another: first those that shrink, then the last first. */
 static jot_Var
 image_separable(jot_Var x, int dims, const ImageStep *s, bool cubic)
 {
     jot_DType dtype = nn_float_of(jot_dtype(x));
     jot_Var y = nn_wide(x);
+    int together = 0;
+    for (int d = 0; d < dims; d++)
+        together |= (!cubic && s[d].c <= IMAGE_PERIOD) << d;
     for (int grows = 0; grows < 2; grows++)
         for (int d = dims; d-- > 0;)
-            if ((s[d].out > s[d].in) == grows)
-                y = image_weighed(y, dims, d, &s[d], cubic);
+            if ((s[d].out > s[d].in) == grows && !(together >> d & 1))
+                y = image_weighed(y, dims, 1 << d, s, cubic);
+    if (together)
+        y = image_weighed(y, dims, together, s, cubic);
     return jot_cast(y, dtype);
 }
 
