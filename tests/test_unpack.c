@@ -137,8 +137,9 @@ keep_log(void *ud, const char *text, size_t n)
     logged[nlogged] = 0;
 }
 
-/* What the sums are of. PAIR: two of them, multiplied. */
-typedef enum { EIGHT, FOUR, PAIR } Kind;
+/* What the sums are of. PAIR: two of them, multiplied; SIGNED: the rows are 128 higher, the weights
+ * signed. */
+typedef enum { EIGHT, FOUR, PAIR, SIGNED } Kind;
 typedef struct { Kind kind; int rows, out, blocks, block; bool words; } Case;
 
 static int
@@ -168,7 +169,8 @@ bytes_naive(const Case *b, int r, int o)
     for (int k = 0; k < b->blocks; k++) {
         int dot = 1;
         for (int i = k * b->block; i < (k + 1) * b->block; i++)
-            dot += row[r * b->blocks * b->block + i] * times(b, o, i);
+            dot += (row[r * b->blocks * b->block + i] + (b->kind == SIGNED ? 128 : 0))
+                 * times(b, o, i);
         sum += dot * block_scale(b, o, k);
     }
     return sum;
@@ -189,20 +191,23 @@ bytes_product(jot_Ctx *c, const Case *b, jot_Var a)
     jot_Var w = jot_reshape(jot_param(c, dtype, JOT_SHAPE(b->out, b->blocks * n),
                                       dtype == JOT_U8 ? (void *)halves : bytes),
                             JOT_SHAPE(b->out, b->blocks, n)), y;
+    jot_Var high = bytes_number(c, JOT_U8, 128);
 
     for (int i = 0; i < b->out * b->blocks; i++)
         each[i] = (float)block_scale(b, i / b->blocks, i % b->blocks);
-    a = jot_cast(jot_reshape(a, JOT_SHAPE(b->rows, 1, b->blocks, b->block)), JOT_I32);
+    a = jot_reshape(a, JOT_SHAPE(b->rows, 1, b->blocks, b->block));
+    a = jot_cast(b->kind == SIGNED ? jot_bit_xor(jot_cast(a, JOT_U8), high) : a, JOT_I32);
     if (b->kind == FOUR)
         y = jot_add(jot_mul(jot_cast(jot_bit_and(w, bytes_number(c, JOT_U8, 15)), JOT_I32),
                             jot_narrow(a, 3, 0, n)),
                     jot_mul(jot_narrow(a, 3, n, n),
                             jot_cast(jot_shift_right(w, bytes_number(c, JOT_U8, 4)), JOT_I32)));
+    else if (b->kind == SIGNED)
+        y = jot_mul(a, jot_cast(w, JOT_I32));
     else /* unsigned, and 128 times the row less */
-        y = jot_mul(a, jot_cast(jot_bit_xor(jot_cast(w, JOT_U8), bytes_number(c, JOT_U8, 128)),
-                                JOT_I32));
+        y = jot_mul(a, jot_cast(jot_bit_xor(jot_cast(w, JOT_U8), high), JOT_I32));
     y = jot_cast(jot_sum(y, JOT_DIMS(3)), JOT_F32);
-    if (b->kind != FOUR)
+    if (b->kind != FOUR && b->kind != SIGNED)
         y = jot_sub(y, jot_scale(jot_stop_fuse(jot_cast(jot_sum(a, JOT_DIMS(3)), JOT_F32)), 128));
     y = jot_mul(jot_offset(y, 1), jot_param(c, JOT_F32, JOT_SHAPE(b->out, b->blocks), each));
     return jot_sum(y, JOT_DIMS(2));
@@ -246,7 +251,8 @@ test_words(const char *backend)
         {EIGHT, 1, 72, 17, 32, true}, {EIGHT, 33, 72, 17, 32, true}, {FOUR, 1, 64, 17, 32, true},
         {FOUR, 7, 71, 16, 32, true}, {PAIR, 1, 48, 6, 64, true}, {PAIR, 3, 40, 8, 32, true},
         {EIGHT, 2, 16, 40, 12, true}, {EIGHT, 3, 33, 12, 30, false}, {FOUR, 2, 33, 24, 20, false},
-        {EIGHT, 2, 64, 2, 256, true}, {EIGHT, 9, 64, 2, 272, true}};
+        {EIGHT, 2, 64, 2, 256, true}, {EIGHT, 9, 64, 2, 272, true},
+        {SIGNED, 33, 72, 17, 32, true}};
     static const struct { uint32_t dots; const char *eight, *four; } has[] = {
         {0, "", ""},
         {1 << DOT_U8I8 | 1 << DOT_I16 | 1 << DOT_U7I8, " dot u8i8", " dot u8i8"},
@@ -263,7 +269,7 @@ test_words(const char *backend)
         if (jot_error(c))
             SKIP("%s: %s", backend, jot_message(c));
         else
-            c->target.dots = has[m].dots;
+            c->target.dots = has[m].dots, c->target.cache_nbytes[LEVEL_L2] = 16 << 10;
         for (size_t i = 0; !jot_error(c) && i < sizeof cases / sizeof *cases; i++)
             test_bytes(c, backend, &cases[i], cases[i].kind == FOUR ? has[m].four : has[m].eight);
         jot_close(c);

@@ -340,12 +340,15 @@ scaled_small(const Kernel *k, uint32_t byte)
             || (v->ew == EW_SHR && v->dtype == JOT_U8 && k->values.v[by].c.u > 0));
 }
 
-/* Bytes of the rows as a pair of shorts, in their upper halves. */
+/* Signed bytes as a pair of shorts, in their upper halves: those of rows are the same for all
+ * columns. */
 static uint32_t
 scaled_pair(Kernel *k, Scaled *s, uint32_t word, int by)
 {
     uint32_t pair = scaled_bits(k, word, by, 0xff00ff00u);
 
+    if (k->values.v[pair].free >> s->v & 1)
+        return pair;
     for (int i = 0; i < s->npairs; i++)
         if (s->pair[i] == pair)
             return pair;
@@ -457,6 +460,7 @@ scaled_pairs(Writer *w, Kernel *k, Scaled *s, const Target *target, int64_t rows
     bool some = s->npairs > 0 && s->npairs <= SCALED_PAIRS && s->r >= 0
              && k->axes.v[s->r].ext > rows;
     int64_t high = s->r < 0 ? 1 : k->axes.v[s->r].ext, wide = block, tall = high;
+    uint64_t around = s->kept & ~((uint64_t)1 << s->v);
     Ix at = s->r < 0 ? 0 : jot_ix_axis(k->ix, s->r), inside;
 
     s->npairs = some ? s->npairs : 0;
@@ -465,7 +469,10 @@ scaled_pairs(Writer *w, Kernel *k, Scaled *s, const Target *target, int64_t rows
         int64_t share = k->axes.v[s->v].ext / (block * target->cores * 2);
 
         wide = block * (share < 1 ? 1 : share < SCALED_BLOCKS ? share : SCALED_BLOCKS);
-        tall = jot_contract_even(high, rows, target->cache_nbytes[LEVEL_L2] / 2 / each);
+        for (int i = 0; i < s->npairs; i++)
+            around &= ~k->values.v[s->pair[i]].free;
+        if (!jot_kernel_wide(k, around)) /* all loops around blocks of rows are theirs, too */
+            tall = jot_contract_even(high, rows, target->cache_nbytes[LEVEL_L2] / 2 / each);
     }
     jot_write_number(w, 'W', wide);
     jot_write_number(w, 'Q', tall);
