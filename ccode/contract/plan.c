@@ -408,7 +408,7 @@ plan_sums(ContractMake *m, double step, double room, bool within)
  * of a's rows, which all blocks of rows read again. Where the first cache holds both for some
  * terms, it is worth to keep sums: gradients of 4 x 4 taps by stride 2 73 -> 40 ms. */
 static bool
-plan_near(ContractMake *m, const ContractPlan *p)
+plan_near(ContractMake *m, const ContractPlan *p, int64_t nbytes, int64_t *left)
 {
     double all = (double)jot_kernel_extent(m->k, m->c.k), lines = 1;
     double ext = (double)jot_axis_ext(m->s, m->korder[0]);
@@ -416,9 +416,10 @@ plan_near(ContractMake *m, const ContractPlan *p)
     if (p->a != PACK_NONE || !(m->outer & ~p->first & ~m->inner) || m->lanes == 1)
         return false;
     if (rows_adjacent(m))
-        lines = (double)((jot_axis_ext(m->s, m->r) * 4 + CACHE_LINE - 1) / CACHE_LINE);
-    term = (double)m->block * sizeof(float) + lines * CACHE_LINE;
-    return plan_sums(m, term * all / (ext > 0 ? ext : 1), room, true) >= PLAN_TERMS;
+        lines = (double)((jot_axis_ext(m->s, m->r) * nbytes + CACHE_LINE - 1) / CACHE_LINE);
+    term = (double)(m->block * nbytes) + lines * CACHE_LINE;
+    *left = plan_sums(m, term * all / (ext > 0 ? ext : 1), room, true);
+    return *left >= PLAN_TERMS;
 }
 
 /* Blocks of k and r, for the cache: panels and patches take half of the second level, or a quarter
@@ -433,16 +434,18 @@ plan_blocks(ContractMake *m, ContractPlan *p)
     int64_t width = p->rows || p->b != PACK_PANEL ? m->block
                   : p->columns ? p->columns : jot_kernel_extent(m->k, m->vaxes);
     int64_t step = inner * width, depth; /* bytes for a step of the outermost axis */
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype), left;
     int64_t patch = p->patch.nelem * 4 / (ext ? ext : 1);
     if (p->a == PACK_PATCH)
         step = step > patch ? step : patch;
     else if (m->outer & ~p->first & ~m->inner)
         step += a_nbytes(m) / (ext ? ext : 1);
-    depth = value_nbytes(m, m->c.k);
+    left = jot_kernel_extent(m->k, m->c.k);
     if (m->less) /* that sum waits nowhere */
         memset(m->kstep, 0, sizeof m->kstep);
-    else if (!plan_near(m, p))
-        depth = plan_sums(m, (double)step, (double)l2, p->a != PACK_PATCH) * 4;
+    else if (!plan_near(m, p, nbytes, &left))
+        left = plan_sums(m, (double)step, (double)l2, p->a != PACK_PATCH);
+    depth = left * nbytes;
     if (p->shared && p->rows)
         return;
     p->height = 0;
