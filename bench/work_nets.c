@@ -137,13 +137,15 @@ static const char *const trees[] = {
 static int
 treelstm(Bench *b, jot_Var *out)
 {
-    const char *tree = trees[b->step % (b->forms = (int)(sizeof trees / sizeof *trees))];
+    int ntrees = (int)(sizeof trees / sizeof *trees);
+    const char *tree = trees[b->step % ntrees];
     Model *m = &b->model[0];
     jot_Var embedding = work_normal(b, 0, JOT_SHAPE(1000, 300)), one, g[6];
     int64_t words[64], label = 1;
 
     for (int k = 0; k < 64; k++)
         words[k] = (k * 37 + b->step * 101) % 1000;
+    b->forms = ntrees;
     model_begin(m, b->c, true);
     one = jot_array(b->c, JOT_I64, JOT_SHAPE(1), &label);
     out[0] = jot_cross_entropy(tree_lstm(m, tree, embedding, words), one);

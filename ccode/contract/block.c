@@ -12,15 +12,15 @@
 #include "target/thresholds.h"
 
 /* Cycles of one step over k of a block: multiply-adds, loads, and the latency of the former; loads
- * are never quite hidden. A panel of b that is longer than the first cache comes from the second,
- * for each block of rows. */
+ * are never quite hidden. A panel of b that is longer than the first cache, of so many steps, comes
+ * from the second, for each block of rows. */
 JOT_FN double
-jot_contract_cycles(const ContractMake *m, int64_t rows, int64_t vectors)
+jot_contract_cycles(const ContractMake *m, double steps, int64_t rows, int64_t vectors)
 {
     double fma = (double)(rows * vectors) / 2, load = (double)(rows + vectors) / 2;
     double most = fma > load ? fma : load, step = (double)(vectors * m->lanes) * sizeof(float);
     double room = CACHE_ROOM * (double)m->target->cache_nbytes[LEVEL_L1];
-    double bring = step * (double)jot_kernel_extent(m->k, m->c.k) <= room ? 0
+    double bring = step * steps <= room ? 0
                  : step * FIGURE_HZ / m->target->bandwidth[LEVEL_L2];
     most = most > bring ? most : bring;
     return (most > CYCLES_SUM ? most : CYCLES_SUM) + BLOCK_LOADS * (double)(rows + vectors);
@@ -35,18 +35,18 @@ jot_contract_side_cycles(const ContractMake *m, int64_t ext)
 }
 
 JOT_FN double
-jot_contract_grid_cycles(const ContractMake *m, int64_t ext, int64_t rows, int64_t all,
-                         int64_t vectors)
+jot_contract_grid_cycles(const ContractMake *m, double steps, int64_t ext, int64_t rows,
+                         int64_t all, int64_t vectors)
 {
     int64_t r = ext % rows, v = all % vectors;
     double full = (double)(ext / rows), across = (double)(all / vectors), sum = 0;
-    sum += full * across * jot_contract_cycles(m, rows, vectors);
+    sum += full * across * jot_contract_cycles(m, steps, rows, vectors);
     if (r)
-        sum += across * jot_contract_cycles(m, r, vectors);
+        sum += across * jot_contract_cycles(m, steps, r, vectors);
     if (v)
-        sum += full * jot_contract_cycles(m, rows, v);
+        sum += full * jot_contract_cycles(m, steps, rows, v);
     if (r && v)
-        sum += jot_contract_cycles(m, r, v);
+        sum += jot_contract_cycles(m, steps, r, v);
     return sum;
 }
 
@@ -57,6 +57,7 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
     int64_t fixed = m->panels / m->lanes;
     int64_t all = (jot_axis_ext(m->s, m->v) + m->lanes - 1) / m->lanes;
     int64_t most = m->few_rows ? m->few_rows : BLOCK_ROWS_MOST;
+    double steps = (double)jot_kernel_extent(m->k, m->c.k);
     Choice choice = jot_choice_begin(m->target);
     m->rows = m->vectors = 1;
     if (m->most_vectors && widest > m->most_vectors)
@@ -66,7 +67,8 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
             if (fixed && fixed % v)
                 continue;
             if (jot_choice_try(&choice, CHOICE_BLOCK + (uint64_t)(16 * r + v),
-                               jot_contract_grid_cycles(m, rows_ext, r, all, v), BLOCK_CLEAR)) {
+                               jot_contract_grid_cycles(m, steps, rows_ext, r, all, v),
+                               BLOCK_CLEAR)) {
                 m->rows = r;
                 m->vectors = v;
             }

@@ -61,10 +61,10 @@ dots_cycles(const ContractMake *m, const ContractDots *d, int64_t rows, int64_t 
 {
     int64_t high = m->k->axes.v[d->r].ext, wide = m->k->axes.v[d->v].ext;
     double out = (double)jot_kernel_extent(m->k, m->c.batch | m->c.m | m->c.n);
-    double times = out / (double)high / (double)wide;
+    double times = out / (double)high / (double)wide, steps = dots_steps(m, d->along);
 
-    return times * dots_steps(m, d->along) *
-               (jot_contract_grid_cycles(m, high, rows, wide, columns) +
+    return times * steps *
+               (jot_contract_grid_cycles(m, steps, high, rows, wide, columns) +
                 DOTS_UNPACK * ((double)wide * (double)(d->unpack_v ? (high + rows - 1) / rows : 0) +
                                (double)high *
                                    (double)(d->unpack_r ? (wide + columns - 1) / columns : 0))) +

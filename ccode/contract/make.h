@@ -107,13 +107,14 @@ JOT_FN bool jot_contract_continues(const ContractMake *m, int outer, int inner, 
  * (ccode/contract/grouped.c). */
 JOT_FN int jot_contract_grouped(const ContractMake *m, uint32_t a, uint64_t n, int v);
 JOT_FN void jot_contract_mix(ContractMake *m);
-/* Of a block, per step over k. */
-JOT_FN double jot_contract_cycles(const ContractMake *m, int64_t rows, int64_t vectors);
+/* Of a block, per step over k, of so many. */
+JOT_FN double jot_contract_cycles(const ContractMake *m, double steps, int64_t rows,
+                                  int64_t vectors);
 /* ... of all products, lanes along a side of so many, empty ones included. */
 JOT_FN double jot_contract_side_cycles(const ContractMake *m, int64_t ext);
 /* ... of all blocks of so many rows by vectors, rests included. */
-JOT_FN double jot_contract_grid_cycles(const ContractMake *m, int64_t ext, int64_t rows,
-                                       int64_t all, int64_t vectors);
+JOT_FN double jot_contract_grid_cycles(const ContractMake *m, double steps, int64_t ext,
+                                       int64_t rows, int64_t all, int64_t vectors);
 /* Loops of the nest over axes of more than one step; over those of one, which come innermost, where
  * they cost nothing. */
 JOT_FN void jot_contract_nest(ContractMake *m, uint64_t axes, LoopKind kind);

@@ -105,7 +105,7 @@ shared_cycles(const ContractMake *m, int64_t lines, bool rows)
     int64_t wide = (jot_axis_ext(m->s, m->v) + m->block - 1) / m->block, n = m->target->cores;
     int64_t share = lines > 1 ? (lines + n - 1) / n * high : (high + n - 1) / n;
     double blocks = (double)(rows ? share * wide : (wide + n - 1) / n * high * lines);
-    return blocks * k * jot_contract_cycles(m, m->rows, m->vectors) +
+    return blocks * k * jot_contract_cycles(m, k, m->rows, m->vectors) +
            (rows ? a / cores + b : a + b / cores) / PLAN_FETCH;
 }
 

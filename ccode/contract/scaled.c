@@ -13,6 +13,12 @@
  * Bytes that lie together are read as the word that they are: the buffer becomes one of words. What
  * is made of bytes by bits (halves of them, another sign) is made of words.
  *
+ * Where no instruction takes four bytes of either sign, words are split in pairs of shorts, those
+ * of rows once for several blocks of columns:
+ *
+ *     %3: j:128p i b e:1l; res p3[i, b, e]          and %4, for every second byte
+ *     %5: j:128p j:16 i:2 b | e:1u i:1u j:8u j:1v
+ *
  *   requires  a verified kernel; *s fresh       keeps  the kernel's values, up to the order of sums
  *   breaks    dtypes and layouts of buffers that are read in words, the extent of an axis
  *
@@ -20,7 +26,7 @@
 #include "ccode/contract/make.h"
 #include "ccode/ir/respace.h"
 
-enum { SCALED_PARTS = 4, SCALED_TERMS = 4, SCALED_UP = 256 /* times as much, see below */ };
+enum { SCALED_PARTS = 4, SCALED_TERMS = 4, SCALED_UP = 256 /* times as much: scaled_product */ };
 
 /* The instruction that the processor has for it; -1: none. */
 static int
@@ -84,6 +90,37 @@ scaled_factors(const Kernel *k, uint32_t term, uint32_t of[2])
         of[0] = of[1];
         of[1] = other;
     }
+}
+
+/* An unsigned byte that is below 128. */
+static bool
+scaled_small(const Kernel *k, uint32_t byte)
+{
+    const Value *v = &k->values.v[byte];
+    uint32_t by = v->op == VAL_EW && v->narg > 1 ? k->args.v[v->arg + 1] : 0;
+
+    return by && k->values.v[by].op == VAL_CONST
+        && ((v->ew == EW_BITAND && k->values.v[by].c.u < 128)
+            || (v->ew == EW_SHR && v->dtype == JOT_U8 && k->values.v[by].c.u > 0));
+}
+
+/* The instruction for a sum of products of bytes, whose unsigned ones are all below 128 if *small;
+ * -1: there is none, or pairs of shorts would leave 32 bits. */
+static int
+scaled_sum_row(const Kernel *k, const Scaled *s, const Target *target, int i, bool *small)
+{
+    uint32_t term[SCALED_TERMS], of[2];
+    int row = scaled_row(target);
+    int n = scaled_terms(k, k->args.v[k->values.v[s->dot[i]].arg], term, 0);
+
+    *small = true;
+    for (int t = 0; t < n; t++) {
+        scaled_factors(k, term[t], of);
+        *small = *small && scaled_small(k, of[0]);
+    }
+    if (row == DOT_I16 && *small && (target->dots >> DOT_U7I8 & 1))
+        return DOT_U7I8;
+    return row == DOT_I16 && n * k->axes.v[s->inner].ext > SCALED_UP ? -1 : row;
 }
 
 /* The sum of products of bytes below a sum: the one reduction there; 0: it is another. */
@@ -228,8 +265,12 @@ jot_scaled_wish(const Kernel *k, const Scaled *s, const Target *target, uint32_t
     uint32_t at = 0;
     LayoutPart part[LAYOUT_PARTS];
     int n = 0, columns, words;
+    bool small;
 
-    if (scaled_row(target) < 0 || b->role != BUF_INPUT)
+    for (int i = 0; i < s->n; i++)
+        if (scaled_sum_row(k, s, target, i, &small) < 0)
+            return false;
+    if (b->role != BUF_INPUT)
         return false;
     for (int i = 0; i < s->n && !at; i++)
         at = jot_operands_load(k, s->sum[i], buf);
@@ -328,18 +369,6 @@ scaled_bits(Kernel *k, uint32_t word, int by, uint32_t bits)
     return jot_v_ew(k, EW_BITAND, JOT_U32, word, jot_v_constf(k, JOT_U32, bits), 0);
 }
 
-/* An unsigned byte that is below 128. */
-static bool
-scaled_small(const Kernel *k, uint32_t byte)
-{
-    const Value *v = &k->values.v[byte];
-    uint32_t by = v->op == VAL_EW && v->narg > 1 ? k->args.v[v->arg + 1] : 0;
-
-    return by && k->values.v[by].op == VAL_CONST
-        && ((v->ew == EW_BITAND && k->values.v[by].c.u < 128)
-            || (v->ew == EW_SHR && v->dtype == JOT_U8 && k->values.v[by].c.u > 0));
-}
-
 /* Signed bytes as a pair of shorts, in their upper halves: those of rows are the same for all
  * columns. */
 static uint32_t
@@ -385,17 +414,10 @@ scaled_dot(Kernel *k, Scaled *s, const Target *target, int i)
 {
     const Value was = k->values.v[s->dot[i]];
     uint32_t term[SCALED_TERMS], body = 0, of[2], now;
-    int n = scaled_terms(k, k->args.v[was.arg], term, 0), row = scaled_row(target);
-    bool small = true;
+    int n = scaled_terms(k, k->args.v[was.arg], term, 0), row;
+    bool small;
 
-    for (int t = 0; t < n; t++) {
-        scaled_factors(k, term[t], of);
-        small = small && scaled_small(k, of[0]);
-    }
-    if (row == DOT_I16 && small && (target->dots >> DOT_U7I8 & 1))
-        row = DOT_U7I8;
-    if (row == DOT_I16 && n * k->axes.v[s->inner].ext > SCALED_UP)
-        return false; /* more than 32 bits may hold */
+    row = scaled_sum_row(k, s, target, i, &small);
     for (int t = 0; t < n; t++) {
         scaled_factors(k, term[t], of);
         of[0] = scaled_word(k, s, of[0]);
@@ -524,12 +546,15 @@ jot_scaled_sched(Sched *s, Kernel *k, const Target *target, int lanes)
 {
     Scaled of;
     Kernel was;
-    bool ok;
+    bool ok, small;
 
     if (scaled_row(target) < 0 || lanes != scaled_lanes(target))
         return jot_sched_no(s, "no words of bytes");
     if (!jot_scaled_find(k, &of))
         return jot_sched_no(s, "no sums of scaled sums of bytes");
+    for (int i = 0; i < of.n; i++)
+        if (scaled_sum_row(k, &of, target, i, &small) < 0)
+            return jot_sched_no(s, "more terms in a block than 32 bits hold as pairs of shorts");
     memset(s, 0, sizeof *s);
     ok = jot_kernel_copy(&was, k);
     for (int i = 0; ok && i < of.n; i++)

@@ -9,9 +9,10 @@
  * moves it; steps that are spelled out share what does not move with them. Operations and accesses
  * are each as many as the ports take in a cycle, sums wait for themselves where few go on side by
  * side. Lines: from the outermost loop inward, the first whose inside fits a cache, with what other
- * stages in the same loops touch, is where data stays; what a stage before has touched in there is
- * there, and what the loop around does not move stays as long as that goes on. A kernel that fits
- * as a whole brings nothing in.
+ * stages in the same loops touch, is where data stays (an access whose lines fall on few sets of
+ * the first cache forgets these, not others'); what a stage before has touched in there is there,
+ * and what the loop around does not move stays as long as that goes on. A kernel that fits as a
+ * whole brings nothing in.
  *
  *   requires  a legal schedule      keeps  everything
  * Read before: ccode/schedule/touch.h, ccode/schedule/price.c, which orders lists of loops. After:

@@ -238,23 +238,22 @@ image_weighed(jot_Var x, int dims, int which, const ImageStep *s, bool cubic)
     return jot_sum(y, jot_dims(n, taps, false));
 }
 
-/* Two taps whose weights repeat soon are one loop for each remainder, all dimensions at once.
- * Others go dimension by dimension, so that what a row has along one is not computed for each that
- * reads it along another: first those that shrink, then the last first. */
+/* All dimensions at once, but those that grow and whose taps are dear: four, or two out of a table
+ * of places. They go by themselves, the last first, so that what a row has along one is not
+ * computed for each that reads it along another. */
 static jot_Var
-image_separable(jot_Var x, int dims, const ImageStep *s, bool cubic)
+image_interpolated(jot_Var x, int dims, const ImageStep *s, bool cubic)
 {
     jot_DType dtype = nn_float_of(jot_dtype(x));
     jot_Var y = nn_wide(x);
-    int together = 0;
+    int alone = 0;
     for (int d = 0; d < dims; d++)
-        together |= (!cubic && s[d].c <= IMAGE_PERIOD) << d;
-    for (int grows = 0; grows < 2; grows++)
-        for (int d = dims; d-- > 0;)
-            if ((s[d].out > s[d].in) == grows && !(together >> d & 1))
-                y = image_weighed(y, dims, 1 << d, s, cubic);
-    if (together)
-        y = image_weighed(y, dims, together, s, cubic);
+        alone |= (s[d].out > s[d].in && (cubic || s[d].c > IMAGE_PERIOD)) << d;
+    if (alone != (1 << dims) - 1)
+        y = image_weighed(y, dims, ~alone, s, cubic);
+    for (int d = dims; d-- > 0;)
+        if (alone >> d & 1)
+            y = image_weighed(y, dims, 1 << d, s, cubic);
     return jot_cast(y, dtype);
 }
 
@@ -282,7 +281,7 @@ jot_resize(jot_Var x, const jot_Resize *resize)
                                 ? jot_adaptive_avg_pool(x, jot_ints(dims, out))
                             : resize->mode <= JOT_NEAREST_EXACT
                                 ? image_nearest(x, dims, s)
-                                : image_separable(x, dims, s, resize->mode == JOT_CUBIC));
+                                : image_interpolated(x, dims, s, resize->mode == JOT_CUBIC));
 }
 
 /* ---- shuffles ---- */
