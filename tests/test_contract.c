@@ -561,6 +561,55 @@ test_ahead(void)
     }
 }
 
+/* Does a stage of values ask for lines ahead, and one of stores? */
+static void
+stages_ask(const char *schedule, bool *values, bool *stores)
+{
+    *values = *stores = false;
+    for (const char *at = schedule; (at = strstr(at, "; ahead ")) != NULL; at++) {
+        const char *line = at;
+        while (line > schedule && line[-1] != '\n')
+            line--;
+        *(*line == '!' ? stores : values) = true;
+    }
+}
+
+/* Threads share rows and b is larger than the second cache: where that has room for few rows of all
+ * terms, the sum goes in parts, for which rows are packed block by block, and what the parts have
+ * summed waits in the results, whose lines are asked for before each block. Two terms are one step,
+ * and one more is left of an odd part. */
+static void
+test_parts(void)
+{
+    static const struct { int64_t n, k, l2; bool parts, asked; } cases[] = {
+        { 480, 512, 131072, true, true }, { 480, 509, 131072, true, true },
+        { 480, 512, 1 << 20, false, false }, { 480, 64, 131072, false, true },
+        { 480, 31, 131072, false, false }
+    };
+    for (int i = 0; i < (int)(sizeof cases / sizeof *cases); i++) {
+        Target target = target_of(&machines[1], cases[i].l2);
+        Text text = {0};
+        Contract found;
+        Layout layout;
+        IrCase c;
+        bool values, stores;
+        text.mem = &ir_mem;
+        make_product(&c, 1, cases[i].n, 160, cases[i].k, false, false, false);
+        if (jot_contract_only(&c.k, &found) &&
+            jot_contract_wish(&c.k, &found, &target, 2, &layout))
+            jot_kernel_layout(&c.k, 2, &layout);
+        runs(&c, &machines[1], cases[i].l2, &text, "product in parts");
+        stages_ask(text.s ? text.s : "", &values, &stores);
+        CHECK(text.s && (strstr(text.s, "; keep y[") != NULL) == cases[i].parts
+                  && (strstr(text.s, "; res pa[") != NULL) == cases[i].parts
+                  && (strstr(text.s, " k:2 k:1u i:1u ") != NULL) == (cases[i].k >= 32),
+              "case %d: %s", i, text.s ? text.s : "");
+        CHECK(stores == cases[i].asked, "case %d: %s", i, text.s ? text.s : "");
+        jot_text_free(&text);
+        ir_end(&c);
+    }
+}
+
 /* Rows packed in each call are read as wholes where the results stay in the second cache; where
  * they do not, parts of rows leave room for longer blocks of the sum. Panels of a block that stay
  * in the first cache are not asked for. */
@@ -570,11 +619,13 @@ test_whole_rows(void)
     for (int i = 0; i < 2; i++) {
         IrCase c;
         Text text = {0};
+        bool values, stores;
         text.mem = &ir_mem;
         make_product(&c, 8, 24, 400, 200, true, false, false);
         runs(&c, &machines[1], i ? 65536 : 262144, &text, "packed in each call");
-        CHECK(text.s && (strstr(text.s, ": z:1p k:67 k j:24 ") != NULL) == !i
-                  && (strstr(text.s, "; ahead ") != NULL) == i, "%s", text.s ? text.s : "");
+        stages_ask(text.s ? text.s : "", &values, &stores);
+        CHECK(text.s && (strstr(text.s, ": z:1p k:67 k j:24 ") != NULL) == !i && values == i,
+              "%s", text.s ? text.s : "");
         jot_text_free(&text);
         ir_end(&c);
     }
@@ -639,6 +690,7 @@ main(void)
 {
     ir_open();
     test_ahead();
+    test_parts();
     test_whole_rows();
     test_neon();
     test_find();

@@ -112,15 +112,22 @@ chain_pack(const Chain *c, Writer *w, const ChainProduct *p)
                          : "; res scratch p%[$N#$F, $f, $P#$E]\n");
 }
 
-/* The roles of a block of sums in registers; U its vectors. */
+/* The roles of a block of sums in registers; U its vectors, T the last loop of what is summed. */
 static void
-chain_block(const Chain *c, Writer *w, const ChainProduct *p, LoopList *vectors)
+chain_block(const Chain *c, Writer *w, const ChainProduct *p, LoopList *vectors, LoopList *terms)
 {
+    int last = -1;
     uint64_t all = p->m.c.batch | p->m.c.m | p->m.c.n;
     jot_contract_vectors(vectors, p->m.v, p->m.block, c->lanes);
     jot_write_loops(w, 'U', vectors);
     jot_write_set(w, 'i', all & ~c->shared & ~jot_chain_bit(p->m.v) & ~jot_chain_bit(p->m.r));
-    jot_write_set(w, 'k', p->m.c.k);
+    for (int a = 0; a < (int)c->k->axes.n; a++)
+        last = p->m.c.k >> a & 1 ? a : last;
+    if (last >= 0)
+        jot_loops_terms(terms, last,
+                        jot_sum_terms(c->target, c->lanes, jot_chain_ext(c, last)));
+    jot_write_set(w, 'k', p->m.c.k & ~jot_chain_bit(last));
+    jot_write_loops(w, 'T', terms);
     jot_write_axis(w, 'v', p->m.v);
     jot_write_axis(w, 'r', p->m.r);
     jot_write_number(w, 'B', p->m.block);
@@ -130,12 +137,12 @@ chain_block(const Chain *c, Writer *w, const ChainProduct *p, LoopList *vectors)
 static void
 chain_product(Chain *c, Writer *w, const ChainProduct *p)
 {
-    LoopList block = {0};
+    LoopList block = {0}, terms = {0};
     if (p->packed && p->inside)
         chain_pack(c, w, p);
-    chain_block(c, w, p, &block);
+    chain_block(c, w, p, &block, &terms);
     chain_line(w, "%$s: ", p->m.c.reduce,
-               "$O $i $v:$B $r:$R | $k $r:1?u $U",
+               "$O $i $v:$B $r:$R | $k $T $r:1?u $U",
                p->epilogue ? "\n" : chain_place(c, w, p->m.c.reduce));
 }
 
@@ -204,12 +211,12 @@ chain_stores(const Chain *c, Writer *w, uint32_t after)
     const ChainProduct *p = c->kind[after] == CHAIN_PRODUCT ? &c->product[c->which[after]] : NULL;
     for (uint32_t i = 0; i < c->k->stores.n; i++) {
         uint32_t value = c->k->stores.v[i].value;
-        LoopList along = {0}, block = {0};
+        LoopList along = {0}, block = {0}, terms = {0};
         const char *loops = "$O $i $v:$B $r:$R $r:1?u $U";
         if (c->latest[value] != after)
             continue;
         if (p && p->epilogue)
-            chain_block(c, w, p, &block);
+            chain_block(c, w, p, &block, &terms);
         else
             loops = chain_along_rows(c, w, &along, c->k->stores.v[i].free, 0, c->last[value]);
         chain_line(w, "!$s: ", i, loops, "\n");

@@ -128,6 +128,12 @@ JOT_FN bool jot_contract_dots_find(const ContractMake *m, ContractDots *d);
 JOT_FN bool jot_contract_dots(ContractMake *m);
 /* Can the load be read through a patch that is more than panels of rows? */
 JOT_FN bool jot_contract_patch(const ContractMake *m, uint32_t value, ContractPatch *t);
+/* Bytes over so many axes of elements as wide as the sum; of a, 0: it is no load. Are rows
+ * neighbours of a, which is a load? Blocks of the sum and of rows (ccode/contract/block.c). */
+JOT_FN int64_t jot_contract_nbytes(const ContractMake *m, uint64_t axes);
+JOT_FN int64_t jot_contract_a_nbytes(const ContractMake *m);
+JOT_FN bool jot_contract_adjacent(const ContractMake *m);
+JOT_FN void jot_contract_steps(ContractMake *m, ContractPlan *p);
 /* What is packed, the steps of all blocks, the nest (ccode/contract/plan.c). */
 JOT_FN void jot_contract_plan(ContractMake *m, ContractPlan *p);
 /* The sum of another product, which is of these operands now; false: no memory. */

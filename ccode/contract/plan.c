@@ -28,14 +28,6 @@ rows_collide(const ContractMake *m)
     return stride != 0 && stride % MEMORY_PAGE == 0 && m->rows > CACHE_WAYS;
 }
 
-/* Rows are neighbours of a, which is a load. */
-static bool
-rows_adjacent(const ContractMake *m)
-{
-    int r = jot_contract_inner(m, m->r);
-    return r < (int)m->k->axes.n && jot_contract_stride(m, m->c.a, r) == 1;
-}
-
 /* Neighbours of a are rows, and each step of the sum is in a line of its own, of which a block uses
  * a part: gradients by weight, x[k, i] y[k, j]. */
 static bool
@@ -43,7 +35,7 @@ rows_together(const ContractMake *m)
 {
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.a].dtype), stride;
     int last = m->nk ? jot_contract_inner(m, m->korder[m->nk - 1]) : -1;
-    if (m->lanes == 1 || !m->nk || !rows_adjacent(m))
+    if (m->lanes == 1 || !m->nk || !jot_contract_adjacent(m))
         return false;
     stride = jot_contract_stride(m, m->c.a, last) * nbytes;
     return stride >= PLAN_FAR && jot_kernel_extent(m->k, m->c.k) >= PLAN_LONG;
@@ -56,13 +48,6 @@ lies_packed(const ContractMake *m)
 {
     return m->nk && jot_axis_ext(m->s, m->v) <= m->block &&
            jot_contract_stride(m, m->c.b, jot_contract_inner(m, m->korder[m->nk - 1])) == m->block;
-}
-
-static int64_t
-value_nbytes(const ContractMake *m, uint64_t axes)
-{
-    return jot_kernel_extent(m->k, axes) *
-           (int64_t)jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
 }
 
 /* Vectors of a block: fewer where else not all cores would have one, or as many. */
@@ -83,16 +68,6 @@ widest_block(const ContractMake *m, uint64_t first)
     return vectors < 1 ? 1 : vectors;
 }
 
-static int64_t
-a_nbytes(const ContractMake *m)
-{
-    const Value *a = &m->k->values.v[m->c.a];
-    if (m->words)
-        return value_nbytes(m, a->free);
-    return a->op == VAL_LOAD ? m->k->bufs.v[a->buf].layout->nelem *
-                               (int64_t)jot_dtype_nbytes((jot_DType)a->dtype) : 0;
-}
-
 /* Cycles of the thread that has most to do, where lines of rows, or blocks of one line's, or of
  * columns are shared: products, and what it reads of a and b, which others wrote or no cache of its
  * own holds. */
@@ -100,7 +75,8 @@ static double
 shared_cycles(const ContractMake *m, int64_t lines, bool rows)
 {
     double cores = m->target->cores, k = (double)jot_kernel_extent(m->k, m->c.k);
-    double a = (double)a_nbytes(m), b = (double)value_nbytes(m, m->k->values.v[m->c.b].free);
+    double a = (double)jot_contract_a_nbytes(m);
+    double b = (double)jot_contract_nbytes(m, m->k->values.v[m->c.b].free);
     int64_t high = (jot_axis_ext(m->s, m->r) + m->rows - 1) / m->rows;
     int64_t wide = (jot_axis_ext(m->s, m->v) + m->block - 1) / m->block, n = m->target->cores;
     int64_t share = lines > 1 ? (lines + n - 1) / n * high : (high + n - 1) / n;
@@ -155,7 +131,8 @@ plan_packs(ContractMake *m, ContractPlan *p)
     int64_t l1 = m->target->cache_nbytes[LEVEL_L1];
     bool unit = jot_contract_unit(m, m->c.b, m->unit);
     bool plain = unit && jot_contract_plain(m, m->c.b);
-    bool small = value_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free) <= l1 / CACHE_PART;
+    bool small = jot_contract_nbytes(m, (m->c.n | m->c.k) & k->values.v[m->c.b].free)
+              <= l1 / CACHE_PART;
     bool once;
     p->a = jot_contract_plain(m, m->c.a) ? PACK_NONE : PACK_PANEL;
     if (p->a && jot_contract_patch(m, m->c.a, &p->patch))
@@ -188,9 +165,9 @@ plan_packs(ContractMake *m, ContractPlan *p)
 static bool
 columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
 {
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, a = a_nbytes(m);
-    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
-    int64_t panel = value_nbytes(m, m->c.k) * m->block;
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, a = jot_contract_a_nbytes(m);
+    int64_t b = jot_contract_nbytes(m, m->k->values.v[m->c.b].free);
+    int64_t panel = jot_contract_nbytes(m, m->c.k) * m->block;
     int64_t by_rows = a + (b > l2 ? rows * b : b), by_columns = b + (a > l2 ? blocks * a : a);
     return a > 0 && panel <= l2 && 2 * by_columns < by_rows;
 }
@@ -200,8 +177,8 @@ columns_read_less(const ContractMake *m, int64_t rows, int64_t blocks)
 static bool
 rows_pack_less(const ContractMake *m, int64_t blocks)
 {
-    int64_t cores = m->target->cores, a = a_nbytes(m);
-    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free), want = CORE_BLOCKS * cores;
+    int64_t cores = m->target->cores, a = jot_contract_a_nbytes(m);
+    int64_t b = jot_contract_nbytes(m, m->k->values.v[m->c.b].free), want = CORE_BLOCKS * cores;
     return a + b * (PACK_AGAIN + 1) * cores / PACK_AGAIN < a * (blocks < want ? blocks : want);
 }
 
@@ -210,8 +187,8 @@ rows_pack_less(const ContractMake *m, int64_t blocks)
 static bool
 rows_read_once(const ContractMake *m, int64_t blocks)
 {
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, a = a_nbytes(m);
-    int64_t b = value_nbytes(m, m->k->values.v[m->c.b].free);
+    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, a = jot_contract_a_nbytes(m);
+    int64_t b = jot_contract_nbytes(m, m->k->values.v[m->c.b].free);
     return a > l2 && b <= l2 && a + b * m->target->cores < a * blocks / 2;
 }
 
@@ -234,7 +211,7 @@ static int64_t
 plan_wide(const ContractMake *m, int64_t wide)
 {
     double room = (double)m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, best = 0;
-    double deep = (double)value_nbytes(m, m->c.k), n = (double)jot_axis_ext(m->s, m->v);
+    double deep = (double)jot_contract_nbytes(m, m->c.k), n = (double)jot_axis_ext(m->s, m->v);
     double rows = (double)jot_kernel_extent(m->k, m->c.m);
     bool parts = jot_contract_unit(m, m->c.b, m->unit);
     int64_t fits = wide;
@@ -277,7 +254,7 @@ plan_form(ContractMake *m, ContractPlan *p)
                    rows >= want && rows_pack_less(m, before * blocks)) ||
                   (p->a == PACK_NONE && rows >= want && rows_read_once(m, before * blocks)) ||
                   (p->a == PACK_PATCH && rows >= want &&
-                   value_nbytes(m, m->k->values.v[m->c.b].free) <=
+                   jot_contract_nbytes(m, m->k->values.v[m->c.b].free) <=
                        m->target->cache_nbytes[LEVEL_L2] / CACHE_PART);
     if (!p->shared && !m->inner)
         p->rows = jot_choice_rule(m->target, CHOICE_FORM, 2, p->rows);
@@ -305,168 +282,6 @@ plan_few_rows(ContractMake *m, ContractPlan *p)
     m->few_rows = CACHE_WAYS;
     jot_contract_block(m, m->vectors > 2 ? m->vectors : 2);
     plan_form(m, p);
-}
-
-/* Rows of the thread that has most, where each step is of `height`:
- * the last step may be shorter. */
-static int64_t
-longest_share(const ContractMake *m, int64_t rows, int64_t height)
-{
-    int64_t cores = m->target->cores, steps = (rows + height - 1) / height;
-    int64_t last = rows - (steps - 1) * height;
-    return steps % cores == 1 ? steps / cores * height + last
-                              : (steps + cores - 1) / cores * height;
-}
-
-/* Steps of about `height` rows, in whole blocks, that give threads equal shares: of 512 rows in
- * blocks of 11, 44 or 66 a step leave 264 to one of two threads, 55 leave 275. */
-static int64_t
-even_height(const ContractMake *m, int64_t rows, int64_t height, int64_t most)
-{
-    int64_t best = height;
-    for (int64_t h = height * 3 / 2 / m->rows * m->rows; h >= height * 2 / 3 && h >= m->rows;
-         h -= m->rows)
-        if (h <= most
-            && 100 * longest_share(m, rows, h) < SHARE_CLEAR * longest_share(m, rows, best))
-            best = h;
-    return best;
-}
-
-/* As few blocks of the sum as may be, of one length but for the last: a rest costs nothing. What
- * goes as one ends with a step of its outermost part, and with one that is turned. */
-static int64_t
-plan_step(const ContractMake *m, int axis, int64_t most)
-{
-    int64_t ext = jot_axis_ext(m->s, axis), blocks = (ext + most - 1) / most, unit = 1, step;
-    for (uint32_t i = 0; i < m->s->defs.n; i++)
-        if (m->s->defs.v[i].axis == axis)
-            unit = ext / jot_axis_ext(m->s, m->s->defs.v[i].of[0]);
-    for (step = unit; unit > 1 && step % m->lanes;)
-        step += unit;
-    unit = unit > 1 ? step : 1;
-    step = ((ext + blocks - 1) / blocks + unit - 1) / unit * unit;
-    return step < ext ? step : 0;
-}
-
-/* Pages that a row of a and of the results takes, where rows come one after the other. */
-static double
-row_pages(const ContractMake *m)
-{
-    double pages = 0;
-    int r = jot_contract_inner(m, m->r);
-    for (uint32_t i = 0; i <= m->k->stores.n; i++) {
-        bool store = i < m->k->stores.n;
-        int buf = store ? (int)m->k->stores.v[i].buf : (int)m->k->values.v[m->c.a].buf;
-        int64_t stride = store ? jot_contract_stored_stride(m, i, r)
-                               : jot_contract_stride(m, m->c.a, r);
-        double nbytes = (double)(stride < 0 ? -stride : stride)
-                      * (double)jot_dtype_nbytes((jot_DType)m->k->bufs.v[buf].dtype);
-        pages += nbytes < MEMORY_PAGE ? nbytes / MEMORY_PAGE : 1;
-    }
-    return pages;
-}
-
-/* All of b stays in the second cache, so a step may have few rows, and it has so few that what it
- * reads and writes of these for each panel of b lies on pages that the processor knows: 2,048 x 256
- * x 1,024 from 150 to 163 GF. */
-static int64_t
-few_pages(const ContractMake *m, int64_t limit)
-{
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / CACHE_PART, rows;
-    double pages;
-    if (m->k->values.v[m->c.a].op != VAL_LOAD || m->kstep[0] ||
-        value_nbytes(m, m->k->values.v[m->c.b].free) > l2)
-        return limit;
-    pages = row_pages(m);
-    if (pages * (double)limit <= PLAN_PAGES)
-        return limit;
-    rows = (int64_t)(PLAN_PAGES / pages) / m->rows * m->rows;
-    return rows < m->rows ? m->rows : rows;
-}
-
-/* Blocks of the sum, where a step of its outermost axis takes so many bytes, in so much room: of
- * the axis within, too, where one step is too much. Returns how many terms are left in one. */
-static int64_t
-plan_sums(ContractMake *m, double step, double room, bool within)
-{
-    int64_t left = jot_kernel_extent(m->k, m->c.k);
-    memset(m->kstep, 0, sizeof m->kstep);
-    for (int i = 0; i < m->nk && i < CONTRACT_STEPS; i++) {
-        int64_t ext = jot_axis_ext(m->s, m->korder[i]), most = ext;
-        if (step > 0 && (double)ext > room / step)
-            most = (int64_t)(room / step) > 1 ? (int64_t)(room / step) : 1;
-        m->kstep[i] = most < ext ? plan_step(m, m->korder[i], most) : 0;
-        left = left / (ext ? ext : 1) * (m->kstep[i] ? m->kstep[i] : ext);
-        if (m->kstep[i] != 1 || step <= room || !within || i + 1 == m->nk)
-            break;
-        step /= (double)jot_axis_ext(m->s, m->korder[i + 1]);
-    }
-    return left;
-}
-
-/* Blocks of the sum where taps go around them: for each term these read a panel of b and the lines
- * of a's rows, which all blocks of rows read again. Where the first cache holds both for some
- * terms, it is worth to keep sums: gradients of 4 x 4 taps by stride 2 73 -> 40 ms. */
-static bool
-plan_near(ContractMake *m, const ContractPlan *p, int64_t nbytes, int64_t *left)
-{
-    double all = (double)jot_kernel_extent(m->k, m->c.k), lines = 1;
-    double ext = (double)jot_axis_ext(m->s, m->korder[0]);
-    double room = CACHE_ROOM * (double)m->target->cache_nbytes[LEVEL_L1], term;
-    if (p->a != PACK_NONE || !(m->outer & ~p->first & ~m->inner) || m->lanes == 1)
-        return false;
-    if (rows_adjacent(m))
-        lines = (double)((jot_axis_ext(m->s, m->r) * nbytes + CACHE_LINE - 1) / CACHE_LINE);
-    term = (double)(m->block * nbytes) + lines * CACHE_LINE;
-    *left = plan_sums(m, term * all / (ext > 0 ? ext : 1), room, true);
-    return *left >= PLAN_TERMS;
-}
-
-/* Blocks of k and r, for the cache: panels and patches take half of the second level, or a quarter
- * or all of it. */
-static void
-plan_blocks(ContractMake *m, ContractPlan *p)
-{
-    int64_t l2 = m->target->cache_nbytes[LEVEL_L2] / 4
-                 << jot_choice_rule(m->target, CHOICE_ROOM, 3, 1);
-    int64_t ext = jot_axis_ext(m->s, m->korder[0]);
-    int64_t inner = value_nbytes(m, m->c.k) / (ext ? ext : 1);
-    int64_t width = p->rows || p->b != PACK_PANEL ? m->block
-                  : p->columns ? p->columns : jot_kernel_extent(m->k, m->vaxes);
-    int64_t step = inner * width, depth; /* bytes for a step of the outermost axis */
-    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype), left;
-    int64_t patch = p->patch.nelem * 4 / (ext ? ext : 1);
-    if (p->a == PACK_PATCH)
-        step = step > patch ? step : patch;
-    else if (m->outer & ~p->first & ~m->inner)
-        step += a_nbytes(m) / (ext ? ext : 1);
-    left = jot_kernel_extent(m->k, m->c.k);
-    if (m->less) /* that sum waits nowhere */
-        memset(m->kstep, 0, sizeof m->kstep);
-    else if (!plan_near(m, p, nbytes, &left))
-        left = plan_sums(m, (double)step, (double)l2, p->a != PACK_PATCH);
-    depth = left * nbytes;
-    if (p->shared && p->rows)
-        return;
-    p->height = 0;
-    if (p->a == PACK_PANEL || p->a == PACK_COLUMNS || (p->rows && !p->first)) {
-        int64_t rows = jot_axis_ext(m->s, m->r);
-        int64_t all = jot_kernel_extent(m->k, m->c.m | m->c.n | m->c.k);
-        int64_t each = all / (rows > 0 ? rows : 1) + 1;
-        int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
-        if (p->rows && !p->first && fit > rows / (CORE_STEPS * m->target->cores))
-            fit = rows / (CORE_STEPS * m->target->cores) / m->rows * m->rows;
-        if (p->rows && !p->first && p->a == PACK_NONE)
-            limit = few_pages(m, limit);
-        fit = fit > limit ? limit : fit;
-        if (p->rows && !p->first && fit * each < PLAN_STEP)
-            fit = (PLAN_STEP / each / m->rows + 1) * m->rows;
-        if (fit < m->rows)
-            fit = m->rows;
-        if (p->rows && !p->first && fit < rows)
-            fit = even_height(m, rows, fit, limit);
-        p->height = fit < rows ? fit : 0;
-    }
 }
 
 /* Where b is direct and a's rows are few, several lines of them share what is read of b. */
@@ -571,7 +386,7 @@ jot_contract_plan(ContractMake *m, ContractPlan *p)
     plan_packs(m, p);
     plan_form(m, p);
     plan_few_rows(m, p);
-    plan_blocks(m, p);
+    jot_contract_steps(m, p);
     if (p->a == PACK_NONE)
         plan_lines(m, p);
     m->ahead = plan_ahead(m, p);

@@ -252,14 +252,17 @@ walk_combine(Walk *w, const Stage *st, uint32_t stage)
         step_register(w, v, stage, body);
 }
 
-/* Registers to memory, and from there, around outer reduce loops. */
+/* Registers to memory, and from there, around outer reduce loops: what was there joins what the
+ * registers have, but for an accumulator of two, which goes on from it. */
 static void
 walk_reload(Walk *w, const Stage *st, uint32_t stage)
 {
     Place second = jot_place_second(&st->acc);
-    for (int n = 0; n <= jot_stage_second(w->s, st); n++)
+    bool two = jot_stage_second(w->s, st);
+    EwOp op = two ? EW_NONE : (EwOp)w->k->values.v[st->what].ew;
+    for (int n = 0; n <= two; n++)
         jot_walk_set(w, stage, jot_walk_register(w, stage, n ? KEPT_SECOND : 0),
-                     jot_walk_get(w, n ? &second : &st->acc), EW_NONE, w->lanes);
+                     jot_walk_get(w, n ? &second : &st->acc), op, w->lanes);
 }
 
 static void

@@ -112,32 +112,32 @@ part(Lower *w, uint32_t stage, TreeOp op, bool private)
     return top ? top : leaf;
 }
 
+/* Sums of outer loops wait in memory: a block of them begins from nothing, and what waits joins it
+ * behind its loops, which need not wait for memory then (an accumulator of two goes on from what
+ * waits: which of equal extremes came first matters). */
 static void
 add_reduction(Lower *w, uint32_t stage, uint32_t around, uint32_t mark)
 {
     const Stage *st = &w->s->stages.v[stage];
+    bool keep = st->acc.kind == PLACE_KEEP, joins = keep && !jot_stage_second(w->s, st);
     uint64_t reduced = jot_stage_axes(w->s, st) & ~jot_stage_free(w->s, st);
-    uint32_t outer[STAGE_LOOPS];
+    uint32_t outer[STAGE_LOOPS], init, last;
     int n = 0;
     for (int i = 0; i < st->nat; i++)
         if ((reduced >> st->loop[i].axis & 1) && !jot_loop_parts(w->s, st, i))
             outer[n++] = w->path[i];
     if (st->acc.kind != PLACE_MEM)
         insert_before(w, around, mark, part(w, stage, TREE_DECL, true));
-    if (n == 0) {
-        insert_before(w, around, mark, part(w, stage, TREE_INIT, st->acc.kind != PLACE_MEM));
-        append(w, around, part(w, stage, TREE_FINISH, false));
-        return;
-    }
+    init = part(w, stage, TREE_INIT, st->acc.kind != PLACE_MEM);
     insert_before(w, around, mark,
-                  add_if(w, TREE_IF_FIRST, outer, n,
-                         part(w, stage, TREE_INIT, st->acc.kind != PLACE_MEM)));
-    if (st->acc.kind == PLACE_KEEP) {
-        insert_before(w, around, mark,
+                  n && !joins ? add_if(w, TREE_IF_FIRST, outer, n, init) : init);
+    if (n && keep) {
+        insert_before(w, around, joins ? 0 : mark,
                       add_if(w, TREE_IF_LATER, outer, n, part(w, stage, TREE_RELOAD, true)));
         append(w, around, add_if(w, TREE_IF_BEFORE, outer, n, part(w, stage, TREE_SAVE, false)));
     }
-    append(w, around, add_if(w, TREE_IF_LAST, outer, n, part(w, stage, TREE_FINISH, false)));
+    last = part(w, stage, TREE_FINISH, false);
+    append(w, around, n ? add_if(w, TREE_IF_LAST, outer, n, last) : last);
 }
 
 /* Sums in memory have registers for their last loops: declared before these, added behind them. */

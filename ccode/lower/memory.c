@@ -145,11 +145,25 @@ is_aligned(Walk *w, const Access *a, int step)
            rest == 0;
 }
 
+/* Is the place on the line that begins with the one asked for before, if that begins one? */
+static bool
+on_line(const Walk *w, uint32_t buf, Ix addr, uint32_t block)
+{
+    int64_t apart, nbytes = jot_dtype_nbytes((jot_DType)w->k->bufs.v[buf].dtype);
+    return w->line.block == block && w->line.buf == buf &&
+           jot_ix_is_const(w->k->ix, jot_ix_sub(w->k->ix, addr, w->line.addr), &apart) &&
+           apart > 0 && apart * nbytes < CACHE_LINE;
+}
+
 JOT_FN void
 jot_walk_ahead(Walk *w, uint32_t buf, Ix addr)
 {
     Inst in = jot_code_pure(C_AHEAD, JOT_I64, 0); /* once, however many rows read it from scratch */
-    uint32_t arg = jot_walk_ix(&w->index, addr);
+    uint32_t arg, block = w->b.stack[w->b.depth];
+    if (on_line(w, buf, addr, block))
+        return;
+    w->line = (Asked){buf, block, addr};
+    arg = jot_walk_ix(&w->index, addr);
     in.aux = buf;
     jot_code_add(&w->b, in, &arg, 1, NULL);
 }

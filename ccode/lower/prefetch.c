@@ -183,14 +183,23 @@ ask_beside(const Kernel *k, const Value *v, uint32_t to)
     return ask_load(k, v) && k->bufs.v[v->buf].layout->nelem >= k->bufs.v[to].layout->nelem;
 }
 
+static bool
+ask_large(const Kernel *k, uint32_t buf, const Target *target)
+{
+    return (double)k->bufs.v[buf].layout->nelem
+               * (double)jot_dtype_nbytes((jot_DType)k->bufs.v[buf].dtype)
+           > (double)target->cache_nbytes[LEVEL_L2];
+}
+
 JOT_FN bool
-jot_sched_ask_stores(Sched *s, const Target *target)
+jot_sched_ask_stores(Sched *s, const Target *target, bool written)
 {
     const Kernel *k = s->k;
     bool *mark = jot_mem_new(k->mem, k->values.n, sizeof *mark);
 
     for (uint32_t i = 0; mark && i < s->stages.n; i++) {
         Stage *st = &s->stages.v[i];
+        bool any = st->store && written && ask_large(k, k->stores.v[st->what].buf, target);
 
         if (!st->store)
             continue;
@@ -198,12 +207,10 @@ jot_sched_ask_stores(Sched *s, const Target *target)
         for (uint32_t n = 1; n < k->values.n; n++) {
             const Value *v = &k->values.v[n];
 
-            if (mark[n] && ask_beside(k, v, k->stores.v[st->what].buf)
-                && (double)k->bufs.v[v->buf].layout->nelem
-                       * (double)jot_dtype_nbytes((jot_DType)k->bufs.v[v->buf].dtype)
-                   > (double)target->cache_nbytes[LEVEL_L2])
-                st->ahead = 1;
+            any |= mark[n] && ask_beside(k, v, k->stores.v[st->what].buf)
+                && ask_large(k, v->buf, target);
         }
+        st->ahead = any;
     }
     jot_mem_free(k->mem, mark, k->values.n * sizeof *mark);
     return mark != NULL;
@@ -253,14 +260,17 @@ jot_walk_ask(Walk *w, uint32_t n, int64_t left)
     }
 }
 
-/* Lines that the store reads where its loops stand. */
+/* Lines that the store reads where its loops stand, and those that it writes. */
 static void
 ask_store(Walk *w, const Stage *st)
 {
+    const KStore *s = &w->k->stores.v[st->what];
     bool *mark = st->ahead ? jot_mem_new(w->k->mem, w->k->values.n, sizeof *mark) : NULL;
 
-    if (mark)
+    if (mark) {
         ask_cone(w->s, st, mark);
+        jot_walk_ahead(w, s->buf, jot_walk_place(w, s->buf, jot_kernel_index(w->k, s->at)));
+    }
     for (uint32_t n = 1; mark && n < w->k->values.n; n++) {
         const Value *v = &w->k->values.v[n];
 
@@ -280,6 +290,9 @@ ask_block(Walk *w, uint32_t n)
 
     if (node->op == TREE_STORE)
         ask_store(w, &w->s->stages.v[node->stage]);
+    for (uint32_t kid = node->op == TREE_IF_LAST ? node->kids : 0; kid;
+         kid = w->t->nodes.v[kid].next)
+        ask_block(w, kid);
     if (node->op != TREE_LOOP || w->clamp[axis].on
         || (node->loop.kind != LOOP_UNROLL && node->loop.kind != LOOP_VECTOR))
         return;

@@ -48,6 +48,8 @@ typedef struct {
     Ix next;                    /* where the axis stands for the place of what is brought */
     int64_t left;               /* groups of copies that may be on their way behind a barrier */
 } Ahead;
+/* The place that was asked for last, and in which block of the text. */
+typedef struct { uint32_t buf, block; Ix addr; } Asked;
 typedef struct {
     uint32_t buf, value;
     int lanes, vector_axis;     /* of the vector loop that it was made in */
@@ -86,6 +88,7 @@ typedef struct {
     bool forgets;               /* an extreme that may leave NaN out is added to memory */
     bool late;                  /* a store behind a crowd of sums: vectors are loaded there */
     int asked;                  /* steps that vectors are asked for before they are loaded */
+    Asked line;
     Memo *memo;                 /* per value: its record under binding `stamp` */
     uint64_t stamp, stamps;
     Vec(Kept) kept;             /* registers */

@@ -9,6 +9,7 @@
  *
  * Read before: ccode/schedule/builder.h. After: ccode/schedule/read.c, ccode/schedule/make.c. */
 #include "ccode/schedule/builder.h"
+#include "target/thresholds.h"
 
 /* ---- loops -------------------------------------------------------------------------------- */
 
@@ -35,6 +36,20 @@ jot_loops_axes(LoopList *list, uint64_t axes, LoopKind kind)
     for (int a = 0; a < KERNEL_AXES; a++)
         if (axes >> a & 1)
             jot_loops_add(list, a, 1, kind);
+}
+
+JOT_FN int
+jot_sum_terms(const Target *target, int lanes, int64_t ext)
+{
+    return lanes > 1 && target->vectors < REGISTERS_MANY && ext >= PLAN_LONG ? SUM_TERMS : 1;
+}
+
+JOT_FN void
+jot_loops_terms(LoopList *list, int axis, int terms)
+{
+    jot_loops_add(list, axis, terms, LOOP_SERIAL);
+    if (terms > 1)
+        jot_loops_add(list, axis, 1, LOOP_UNROLL);
 }
 
 /* ---- stages ------------------------------------------------------------------------------- */

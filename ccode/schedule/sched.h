@@ -59,9 +59,9 @@ JOT_FN int jot_stage_own_lanes(const Sched *s, const Stage *st);
 /* Elements of the arrays that the stage's registers are (a loop of lanes, over *axis, stands inside
  * the place), 0: they are single values. */
 JOT_FN int64_t jot_stage_lanes(const Sched *s, const Stage *st, int *axis);
-/* Marks the stores whose operands are asked for before the sums of their block begin. False: memory
- * was refused. */
-JOT_FN bool jot_sched_ask_stores(Sched *s, const Target *target);
+/* Marks the stores whose operands, and lines, are asked for before the sums of their block begin;
+ * written: those too that read nothing. False: memory was refused. */
+JOT_FN bool jot_sched_ask_stores(Sched *s, const Target *target, bool written);
 /* Marks the stages that ask for the next row (ccode/lower/prefetch.c). False: memory was
  * refused. */
 JOT_FN bool jot_sched_ask(Sched *s, const Target *target);

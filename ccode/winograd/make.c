@@ -251,15 +251,16 @@ jot_winograd_kernel(const Kernel *k, const Winograd *w, Kernel *out)
 }
 
 /* Roles: c channels, o results, p q of the window, t tiles; B loops around a block, T the tile in V
- * and M, V lanes, W two vectors, R rows of the register block, A how far ahead. */
+ * and M, V lanes, W two vectors, R rows of the register block, C the loop over channels, A how far
+ * ahead. */
 static const char wino_before[] =
     "%wv: $B $t $c:$V | $p:1u ws:1u wr:1u $c:1v\n"
     "%V: $B $t $c:$V | $p:1u $q:1u ws:1u $c:1v; res SV[$p, $q, $T, $c]\n";
 static const char wino_product[] =
-    "%M: $B $p $q $o:$W $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]\n";
+    "%M: $B $p $q $o:$W $t:$R | $C $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]\n";
 static const char wino_product_phase[] =
     "phase\n"
-    "%M: $p:1p $q:1p $o:$Wp $t:$R | $c $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]; ahead $A\n"
+    "%M: $p:1p $q:1p $o:$Wp $t:$R | $C $t:1u $o:$Vu $o:1v; res SM[$p, $q, $T, $o]; ahead $A\n"
     "phase\n";
 static const char wino_after[] =
     "%wy: $B $t $o:$V | we:1u $q:1u $p:1u $o:1v\n"
@@ -288,6 +289,7 @@ wino_fuse(Text *out, const Kernel *conv, const Winograd *w)
 static void
 wino_roles(Writer *write, const Winograd *w, LoopList *around)
 {
+    LoopList channels = {0};
     IxPool *ix = write->s->k->ix;
     int last = KERNEL_AXES + (int)write->s->axes.n - 1; /* wt */
     Ix tile = jot_ix_axis(ix, last);
@@ -297,7 +299,9 @@ wino_roles(Writer *write, const Winograd *w, LoopList *around)
         jot_loops_add(around, last, w->block, LOOP_PARALLEL);
     if (!w->phased && !w->band)
         tile = jot_ix_mod(ix, tile, jot_ix_const(ix, w->block), NULL);
+    jot_loops_terms(&channels, w->channel, w->terms);
     jot_write_loops(write, 'B', around);
+    jot_write_loops(write, 'C', &channels);
     jot_write_index(write, 'T', tile);
     jot_write_axis(write, 't', last);
     jot_write_axis(write, 'c', w->channel);

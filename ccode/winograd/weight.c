@@ -207,20 +207,21 @@ weight_bufs(Kernel *k, const Weight *w, int lanes)
 }
 
 /* Roles: c channels, o results, a b of the window; V lanes, W two vectors, B tiles of a block, N of
- * a piece, L loops around these, T the tile in V and W, R rows of the register block. */
+ * a piece, L loops around these, K the loop over a block's tiles, T the tile in V and W, R rows of
+ * the register block. */
 static const char weight_tiles[] =
     "%wv: $L wt $c:$V | wp:1u ws:1u wr:1u $c:1v\n"
     "%V: $L wt $c:$V | wp:1u wq:1u ws:1u $c:1v; res SV[wp, wq, $c/$V, $T, $c%$V]\n"
     "%ww: $L wt $o:$V | wp:1u wf:1u we:1u $o:1v\n"
     "%W: $L wt $o:$V | wp:1u wq:1u wf:1u $o:1v; res SW[wp, wq, $o/$W, $T, $o%$W]\n";
 static const char weight_pieces[] =
-    "%P: wt:$Np || wt:$B wp wq $o:$W $c:$R | wt $c:1u $o:$Vu $o:1v; "
+    "%P: wt:$Np || wt:$B wp wq $o:$W $c:$R | $K $c:1u $o:$Vu $o:1v; "
     "keep part[wt/$N, $o/$V, $c, wp, wq, $o%$V]; res part[wt/$N, $o/$V, $c, wp, wq, $o%$V]\n"
     "phase\n"
     "+%P: $o:$Vp $c | wt:$Nd wp:1u wq:1u $o:1v\n";
 static const char weight_phases[] =
     "phase\n"
-    "%P: wp:1p wq:1p $o:$Wp $c:$R | wt $c:1u $o:$Vu $o:1v; res part[0, $o/$V, $c, wp, wq, $o%$V]\n"
+    "%P: wp:1p wq:1p $o:$Wp $c:$R | $K $c:1u $o:$Vu $o:1v; res part[0, $o/$V, $c, wp, wq, $o%$V]\n"
     "phase\n";
 static const char weight_taps[] =
     "%wg: $o:$Vp $c | $a:1u wq:1u wp:1u $o:1v\n"
@@ -228,8 +229,9 @@ static const char weight_taps[] =
     "!*: $o:$Vp $c $a:1u $b:1u $o:1v\n";
 
 static void
-weight_roles(Writer *write, const Weight *w, int lanes, LoopList *around)
+weight_roles(Writer *write, const Weight *w, const Target *target, int lanes, LoopList *around)
 {
+    LoopList tiles = {0};
     IxPool *ix = write->s->k->ix;
     int last = KERNEL_AXES + (int)write->s->axes.n - 1; /* wt */
     Ix tile = jot_ix_axis(ix, last);
@@ -238,7 +240,10 @@ weight_roles(Writer *write, const Weight *w, int lanes, LoopList *around)
         tile = jot_ix_mod(ix, tile, jot_ix_const(ix, w->block), NULL);
     }
     jot_loops_add(around, last, w->block, w->phased ? LOOP_PARALLEL : LOOP_SERIAL);
+    jot_loops_terms(&tiles, last,
+                    jot_sum_terms(target, lanes, w->phased ? w->count : w->block));
     jot_write_loops(write, 'L', around);
+    jot_write_loops(write, 'K', &tiles);
     jot_write_index(write, 'T', tile);
     jot_write_axis(write, 'c', w->channel);
     jot_write_axis(write, 'o', w->out);
@@ -252,7 +257,7 @@ weight_roles(Writer *write, const Weight *w, int lanes, LoopList *around)
 }
 
 static bool
-weight_sched(Sched *s, Kernel *k, const Weight *w, int lanes)
+weight_sched(Sched *s, Kernel *k, const Weight *w, const Target *target, int lanes)
 {
     LoopList around = {0};
     Writer write;
@@ -262,7 +267,7 @@ weight_sched(Sched *s, Kernel *k, const Weight *w, int lanes)
     jot_write_axis(&write, 'h', w->space[0]);
     jot_write_axis(&write, 'w', w->space[1]);
     jot_write_lines(&write, "fuse wt = $n $h $w\n");
-    weight_roles(&write, w, lanes, &around);
+    weight_roles(&write, w, target, lanes, &around);
     jot_write_lines(&write, weight_tiles);
     jot_write_lines(&write, w->phased ? weight_phases : weight_pieces);
     jot_write_lines(&write, weight_taps);
@@ -279,5 +284,6 @@ jot_winograd_weight(Sched *s, Kernel *k, const Contract *c, const Target *target
         return jot_sched_no(s, "no sum over positions of 3 x 3 taps and many channels, these last");
     weight_blocks(k, target, &w);
     return jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && weight_kernel(k, c, &w) &&
-                                        weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, lanes));
+                                        weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, target,
+                                                                          lanes));
 }

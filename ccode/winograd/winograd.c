@@ -15,7 +15,7 @@
  * Read before: ccode/winograd/winograd.h. After: ccode/winograd/make.c. */
 #include "ccode/winograd/winograd.h"
 #include "ccode/contract/epilogue.h"
-#include "ccode/schedule/sched.h"
+#include "ccode/schedule/builder.h"
 #include "target/thresholds.h"
 
 /* ---- finding ------------------------------------------------------------------------------ */
@@ -229,6 +229,7 @@ jot_winograd_rows(Winograd *w, const Target *t)
     int64_t rows = wino_rows_most(w->lanes, t);
     int64_t side = w->phased ? w->count : w->block, parts = (side + rows - 1) / rows;
     w->rows = (side + parts - 1) / parts;
+    w->terms = jot_sum_terms(t, w->lanes, w->channels);
 }
 
 /* Tiles of a block: V and M of it in half of the second cache, but enough of them to be worth
@@ -256,7 +257,7 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
         w->block = count > 2 * SHARED_STEPS ? (count + SHARED_STEPS - 1) / SHARED_STEPS : 2;
     if (w->phased && lanes > 1
         && w->channels * w->panel * 4 > t->cache_nbytes[LEVEL_L1] / CACHE_PART)
-        w->ahead = (int)(PLAN_LATENCY / (w->rows > CYCLES_SUM ? w->rows : CYCLES_SUM));
+        w->ahead = (int)(PLAN_LATENCY / (w->rows > CYCLES_SUM ? w->rows : CYCLES_SUM)) / w->terms;
 }
 
 JOT_FN bool

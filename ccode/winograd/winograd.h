@@ -45,7 +45,8 @@ typedef struct {
     int64_t count;              /* tiles in all */
     int64_t rows, block;        /* tiles of a register block, of a block that stays in the cache */
     bool phased;                /* V and M of all tiles, each step a phase */
-    int ahead;                  /* steps of the product that U is asked for before */
+    int terms;                  /* channels that a step of the product adds up */
+    int ahead;                  /* steps that U is asked for before */
     int64_t band;               /* a block is so many rows of tiles of one image; 0: any tiles */
     const struct Epilogue *epilogue;  /* sums that come along; NULL: none */
     const char *no;             /* why it is none */
