@@ -286,17 +286,18 @@ rows_within(const ContractMake *m, int64_t depth, int64_t room)
  * they are packed, since rows apart by a power of two share sets of the second cache, and what the
  * parts have summed waits in the results. Steps of the sum's outermost axis, of `inner` bytes each,
  * in a part; all of them where that gains little, or few blocks of rows share what is brought of a
- * panel, for which each would wait. 2,048 x 2,048 x 2,048 where 12 rows of all terms
- * have room: 425 -> 250 ms. */
+ * panel, for which each would wait. 2,048 x 2,048 x 2,048 where 12 rows of all terms have room: 425
+ * -> 260 ms. */
 static int64_t
 plan_parts(const ContractMake *m, int64_t inner, int64_t room)
 {
     int64_t ext = jot_axis_ext(m->s, m->korder[0]);
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
-    int64_t most = m->target->cache_nbytes[LEVEL_L1] / CACHE_PART / (m->block * inner);
+    int64_t panel = m->block * inner;
+    int64_t most = panel > 0 ? m->target->cache_nbytes[LEVEL_L1] / CACHE_PART / panel : 0;
     int64_t parts = (ext + most - 1) / (most > 0 ? most : 1), steps;
     double columns = (double)jot_kernel_extent(m->k, m->c.n), whole, moved, cycles;
-    if (most < 1 || parts < 2 || m->lanes == 1
+    if (most < 1 || parts < 2 || m->lanes == 1 || m->most_vectors || m->unrolled
         || jot_contract_nbytes(m, m->k->values.v[m->c.b].free) <= room)
         return ext;
     steps = (ext + parts - 1) / parts;
@@ -335,11 +336,11 @@ jot_contract_steps(ContractMake *m, ContractPlan *p)
         double room = (double)l2;
         int64_t part = p->rows && !p->first && !p->shared && !m->words && p->a == PACK_NONE
                      ? plan_parts(m, inner, l2) : ext;
-        if (part < ext) {
-            p->a = PACK_COLUMNS;
+        if (part < ext)
             room = (double)(part * step);
-        }
         left = plan_sums(m, (double)step, room, p->a != PACK_PATCH);
+        if (part < ext && m->kstep[0])
+            p->a = PACK_COLUMNS;
     }
     depth = left * nbytes;
     if (p->shared && p->rows)

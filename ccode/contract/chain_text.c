@@ -124,8 +124,8 @@ chain_block(const Chain *c, Writer *w, const ChainProduct *p, LoopList *vectors,
     for (int a = 0; a < (int)c->k->axes.n; a++)
         last = p->m.c.k >> a & 1 ? a : last;
     if (last >= 0)
-        jot_loops_terms(terms, last,
-                        jot_sum_terms(c->target, c->lanes, jot_chain_ext(c, last)));
+        jot_loops_terms(terms, last, jot_sum_terms(c->target, c->lanes, c->k, last,
+                                                   jot_chain_ext(c, last)));
     jot_write_set(w, 'k', p->m.c.k & ~jot_chain_bit(last));
     jot_write_loops(w, 'T', terms);
     jot_write_axis(w, 'v', p->m.v);

@@ -481,9 +481,10 @@ several_terms(const ContractMake *m, Stage *st)
     int terms;
     if (m->words || m->unrolled || st->n == st->nat || last.kind != LOOP_SERIAL || last.step != 1)
         return;
-    terms = jot_sum_terms(m->target, m->lanes, left_in(m, m->nest.n, last.axis));
-    jot_loops_terms(&list, last.axis, terms);
     st->n--;
+    terms = jot_sum_terms(m->target, m->lanes, m->k, last.axis,
+                          jot_stage_left(m->s, st, last.axis));
+    jot_loops_terms(&list, last.axis, terms);
     jot_stage_loops(st, list.loop, list.n);
     st->ahead = (uint8_t)((st->ahead + terms - 1) / terms);
 }

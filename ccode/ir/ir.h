@@ -360,7 +360,8 @@ typedef struct {
     uint8_t n, nat;         /* loops; how many stand around the place where the value is kept */
     uint8_t part, phase;
     uint8_t ahead;          /* of a reduction: vectors that move with its innermost loop are
-                               prefetched so many steps ahead; 0: they are not */
+                               prefetched so many steps ahead, 0: they are not; of a store: its
+                               block is asked for before the sums that it waits for, 0: it is not */
     uint8_t next; /* with a loop of lanes: the rows that it reads are prefetched one step of loop
                      next - 1 ahead; 0: they are not */
     uint32_t what;          /* number of the store or value */

@@ -11,7 +11,8 @@
  *                                                                loop j   store
  *
  *   requires  a verified kernel and schedule
- *   keeps     the order of the stages; the order of summation
+ *   keeps     the order of the stages; the order of summation, but for a sum kept around outer
+ *             loops, of whose blocks each begins from nothing
  *   breaks    nothing: the tree is new
  *
  * Read before: ccode/ir/ir.h. After: ccode/lower/walk.c. */

@@ -145,7 +145,8 @@ is_aligned(Walk *w, const Access *a, int step)
            rest == 0;
 }
 
-/* Is the place on the line that begins with the one asked for before, if that begins one? */
+/* Is the place on the line that the one asked for just before begins, if it begins one? Else that
+ * line is not asked for: it is one of many of a stream, or of a block. */
 static bool
 on_line(const Walk *w, uint32_t buf, Ix addr, uint32_t block)
 {

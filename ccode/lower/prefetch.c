@@ -8,8 +8,8 @@
  *
  *     y[i, j] = x[i, j] + sum over k of a[i, k] * b[k, j]
  *
- *     !0: i:6 j:32 i:1u j:16u j:1v; ahead 1       asks for x's block before the loop over k, whose
- *                                                 end would wait for each of its lines
+ *     !0: i:6 j:32 i:1u j:16u j:1v; ahead 1       asks for x's block, and y's, before the loop over
+ *                                                 k, whose end would wait for each of their lines
  *
  * What fetches lines ahead by itself goes on as far as one pass reads, and at the end of a row it
  * has been told of no other. So the last pass that reads a row once more asks for the same places
@@ -260,17 +260,44 @@ jot_walk_ask(Walk *w, uint32_t n, int64_t left)
     }
 }
 
-/* Lines that the store reads where its loops stand, and those that it writes. */
+/* Lines that the store writes, in order, wherever it does. */
 static void
-ask_store(Walk *w, const Stage *st)
+ask_written(Walk *w, const KStore *s)
+{
+    const Ix *index = jot_kernel_index(w->k, s->at);
+
+    for (int d = 0; d < s->nidx; d++)
+        if (jot_ix_slots(w->k->ix, index[d]))
+            return;
+    if (!s->ncond)
+        jot_walk_ahead(w, s->buf, jot_walk_place(w, s->buf, index));
+}
+
+/* Do sums that are not finished wait there? */
+static bool
+ask_waits(const Sched *s, uint32_t buf)
+{
+    bool waits = false;
+
+    for (uint32_t i = 0; i < s->stages.n; i++)
+        waits |= s->stages.v[i].acc.kind == PLACE_KEEP && s->stages.v[i].acc.buf == buf;
+    return waits;
+}
+
+/* Lines that the store writes and reads where its loops stand; part: of the sum, which may not be
+ * the last, so that nothing is read but what waits in the result. */
+static void
+ask_store(Walk *w, const Stage *st, bool part)
 {
     const KStore *s = &w->k->stores.v[st->what];
-    bool *mark = st->ahead ? jot_mem_new(w->k->mem, w->k->values.n, sizeof *mark) : NULL;
+    bool *mark = NULL;
 
-    if (mark) {
+    if (st->ahead && (!part || ask_waits(w->s, s->buf)))
+        ask_written(w, s);
+    if (st->ahead && !part)
+        mark = jot_mem_new(w->k->mem, w->k->values.n, sizeof *mark);
+    if (mark)
         ask_cone(w->s, st, mark);
-        jot_walk_ahead(w, s->buf, jot_walk_place(w, s->buf, jot_kernel_index(w->k, s->at)));
-    }
     for (uint32_t n = 1; mark && n < w->k->values.n; n++) {
         const Value *v = &w->k->values.v[n];
 
@@ -282,17 +309,17 @@ ask_store(Walk *w, const Stage *st)
 
 /* ... of those in block n, a vector or copy after the other. */
 static void
-ask_block(Walk *w, uint32_t n)
+ask_block(Walk *w, uint32_t n, bool part)
 {
     const TreeNode *node = &w->t->nodes.v[n];
     int axis = node->loop.axis;
     int64_t left, step;
 
     if (node->op == TREE_STORE)
-        ask_store(w, &w->s->stages.v[node->stage]);
+        ask_store(w, &w->s->stages.v[node->stage], part);
     for (uint32_t kid = node->op == TREE_IF_LAST ? node->kids : 0; kid;
          kid = w->t->nodes.v[kid].next)
-        ask_block(w, kid);
+        ask_block(w, kid, true);
     if (node->op != TREE_LOOP || w->clamp[axis].on
         || (node->loop.kind != LOOP_UNROLL && node->loop.kind != LOOP_VECTOR))
         return;
@@ -304,7 +331,7 @@ ask_block(Walk *w, uint32_t n)
         w->at.left[axis] = left - i < step ? left - i : step;
         jot_walk_derive(w);
         for (uint32_t kid = node->kids; kid; kid = w->t->nodes.v[kid].next)
-            ask_block(w, kid);
+            ask_block(w, kid, part);
         w->at = w->around.v[--w->around.n];
     }
 }
@@ -317,5 +344,5 @@ jot_walk_ask_stores(Walk *w, uint32_t n)
     for (uint32_t i = 0; i < w->s->stages.n; i++)
         any |= w->s->stages.v[i].store && w->s->stages.v[i].ahead;
     for (n = w->t->nodes.v[n].next; n && any; n = w->t->nodes.v[n].next)
-        ask_block(w, n);
+        ask_block(w, n, false);
 }

@@ -88,7 +88,7 @@ typedef struct {
     bool forgets;               /* an extreme that may leave NaN out is added to memory */
     bool late;                  /* a store behind a crowd of sums: vectors are loaded there */
     int asked;                  /* steps that vectors are asked for before they are loaded */
-    Asked line;
+    Asked line;                 /* the last of them, or of any other place asked for */
     Memo *memo;                 /* per value: its record under binding `stamp` */
     uint64_t stamp, stamps;
     Vec(Kept) kept;             /* registers */
@@ -160,7 +160,7 @@ JOT_FN void jot_walk_set(Walk *w, uint32_t stage, uint32_t reg, uint32_t value, 
 JOT_FN uint32_t jot_walk_masked(Walk *w, const Value *reduce, uint32_t body);
 JOT_FN uint32_t jot_walk_value(Walk *w, uint32_t value);
 JOT_FN void jot_walk_ahead(Walk *w, uint32_t buf, Ix addr); /* the place is asked for */
-/* What stores read that stand behind loop n (ccode/lower/prefetch.c). */
+/* What stores that stand behind loop n read and write (ccode/lower/prefetch.c). */
 JOT_FN void jot_walk_ask_stores(Walk *w, uint32_t n);
 /* Rows that stages in loop n, of lanes over `left` elements, ask for (ccode/lower/prefetch.c). */
 JOT_FN void jot_walk_ask(Walk *w, uint32_t n, int64_t left);

@@ -39,9 +39,11 @@ jot_loops_axes(LoopList *list, uint64_t axes, LoopKind kind)
 }
 
 JOT_FN int
-jot_sum_terms(const Target *target, int lanes, int64_t ext)
+jot_sum_terms(const Target *target, int lanes, const Kernel *k, int axis, int64_t ext)
 {
-    return lanes > 1 && target->vectors < REGISTERS_MANY && ext >= PLAN_LONG ? SUM_TERMS : 1;
+    bool ends = axis < (int)k->axes.n && jot_axis_end(k, axis);
+    return lanes > 1 && target->vectors < REGISTERS_MANY && ext >= PLAN_LONG && !ends
+         ? SUM_TERMS : 1;
 }
 
 JOT_FN void

@@ -40,8 +40,9 @@ JOT_FN void jot_loops_add(LoopList *list, int axis, int64_t step, LoopKind kind)
 JOT_FN void jot_loops_axes(LoopList *list, uint64_t axes, LoopKind kind);
 /* The innermost loop of a sum of `ext` terms by a block of registers, of which there are few: so
  * many terms are a step, spelled out, since what the loop itself takes is a tenth of it where
- * another thread has a share of the core. */
-JOT_FN int jot_sum_terms(const Target *target, int lanes, int64_t ext);
+ * another thread has a share of the core. One, where the axis may end before its extent. The list
+ * of it. */
+JOT_FN int jot_sum_terms(const Target *target, int lanes, const Kernel *k, int axis, int64_t ext);
 JOT_FN void jot_loops_terms(LoopList *list, int axis, int terms);
 
 /* ---- stages ------------------------------------------------------------------------------- */

@@ -130,7 +130,7 @@ loops_ok(const Sched *s, const Stage *st, uint32_t n, Text *why)
 
 /* Registers that are arrays: not too long, without copies: what is unrolled inside of the lanes is
  * added to an element, so the reduction keeps the lanes and nothing else there. What is saved is
- * one value, so lanes over a reduce axis are not. */
+ * one value, so lanes and copies over a reduce axis are not. */
 static bool
 lanes_ok(const Sched *s, const Stage *st)
 {
@@ -145,6 +145,10 @@ lanes_ok(const Sched *s, const Stage *st)
     for (int i = 0; width && i < st->n; i++)
         if (st->loop[i].kind == LOOP_PRIVATE || st->loop[i].kind == LOOP_VECTOR ||
             (st->loop[i].kind == LOOP_CLAMP && st->loop[i].axis == axis))
+            return false;
+    for (int i = 0; st->acc.kind == PLACE_KEEP && i < st->n; i++)
+        if ((st->loop[i].kind == LOOP_PRIVATE || st->loop[i].kind == LOOP_VECTOR) &&
+            !(jot_stage_free(s, st) >> st->loop[i].axis & 1))
             return false;
     return !width || st->acc.kind != PLACE_KEEP || kept;
 }

@@ -287,9 +287,8 @@ wino_fuse(Text *out, const Kernel *conv, const Winograd *w)
 }
 
 static void
-wino_roles(Writer *write, const Winograd *w, LoopList *around)
+wino_roles(Writer *write, const Winograd *w, LoopList *around, LoopList *channels)
 {
-    LoopList channels = {0};
     IxPool *ix = write->s->k->ix;
     int last = KERNEL_AXES + (int)write->s->axes.n - 1; /* wt */
     Ix tile = jot_ix_axis(ix, last);
@@ -299,9 +298,9 @@ wino_roles(Writer *write, const Winograd *w, LoopList *around)
         jot_loops_add(around, last, w->block, LOOP_PARALLEL);
     if (!w->phased && !w->band)
         tile = jot_ix_mod(ix, tile, jot_ix_const(ix, w->block), NULL);
-    jot_loops_terms(&channels, w->channel, w->terms);
+    jot_loops_terms(channels, w->channel, w->terms);
     jot_write_loops(write, 'B', around);
-    jot_write_loops(write, 'C', &channels);
+    jot_write_loops(write, 'C', channels);
     jot_write_index(write, 'T', tile);
     jot_write_axis(write, 't', last);
     jot_write_axis(write, 'c', w->channel);
@@ -320,14 +319,14 @@ jot_winograd_sched(Sched *s, Kernel *conv, const Winograd *w, Text *why)
     char fuse[KERNEL_AXES * 24];
     Text text = {NULL, fuse, 0, sizeof fuse};
     uint32_t nplain = w->epilogue ? w->epilogue->nplain : conv->stores.n;
-    LoopList around = {0};
+    LoopList around = {0}, channels = {0};
     Writer write;
     jot_write_open(&write, s, conv, w->lanes);
     write.why = why;
     s->fma = w->lanes > 1;
     wino_fuse(&text, conv, w);
     jot_write_lines(&write, fuse);
-    wino_roles(&write, w, &around);
+    wino_roles(&write, w, &around, &channels);
     jot_write_lines(&write, wino_before);
     jot_write_lines(&write, w->phased ? wino_product_phase : wino_product);
     jot_write_lines(&write, wino_after);

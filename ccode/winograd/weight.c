@@ -229,9 +229,9 @@ static const char weight_taps[] =
     "!*: $o:$Vp $c $a:1u $b:1u $o:1v\n";
 
 static void
-weight_roles(Writer *write, const Weight *w, const Target *target, int lanes, LoopList *around)
+weight_roles(Writer *write, const Weight *w, const Target *target, int lanes, LoopList *around,
+             LoopList *tiles)
 {
-    LoopList tiles = {0};
     IxPool *ix = write->s->k->ix;
     int last = KERNEL_AXES + (int)write->s->axes.n - 1; /* wt */
     Ix tile = jot_ix_axis(ix, last);
@@ -240,10 +240,10 @@ weight_roles(Writer *write, const Weight *w, const Target *target, int lanes, Lo
         tile = jot_ix_mod(ix, tile, jot_ix_const(ix, w->block), NULL);
     }
     jot_loops_add(around, last, w->block, w->phased ? LOOP_PARALLEL : LOOP_SERIAL);
-    jot_loops_terms(&tiles, last,
-                    jot_sum_terms(target, lanes, w->phased ? w->count : w->block));
+    jot_loops_terms(tiles, last, jot_sum_terms(target, lanes, write->s->k, last,
+                                               w->phased ? w->count : w->block));
     jot_write_loops(write, 'L', around);
-    jot_write_loops(write, 'K', &tiles);
+    jot_write_loops(write, 'K', tiles);
     jot_write_index(write, 'T', tile);
     jot_write_axis(write, 'c', w->channel);
     jot_write_axis(write, 'o', w->out);
@@ -259,7 +259,7 @@ weight_roles(Writer *write, const Weight *w, const Target *target, int lanes, Lo
 static bool
 weight_sched(Sched *s, Kernel *k, const Weight *w, const Target *target, int lanes)
 {
-    LoopList around = {0};
+    LoopList around = {0}, tiles = {0};
     Writer write;
     jot_write_open(&write, s, k, lanes);
     s->fma = true;
@@ -267,7 +267,7 @@ weight_sched(Sched *s, Kernel *k, const Weight *w, const Target *target, int lan
     jot_write_axis(&write, 'h', w->space[0]);
     jot_write_axis(&write, 'w', w->space[1]);
     jot_write_lines(&write, "fuse wt = $n $h $w\n");
-    weight_roles(&write, w, target, lanes, &around);
+    weight_roles(&write, w, target, lanes, &around, &tiles);
     jot_write_lines(&write, weight_tiles);
     jot_write_lines(&write, w->phased ? weight_phases : weight_pieces);
     jot_write_lines(&write, weight_taps);

@@ -229,7 +229,6 @@ jot_winograd_rows(Winograd *w, const Target *t)
     int64_t rows = wino_rows_most(w->lanes, t);
     int64_t side = w->phased ? w->count : w->block, parts = (side + rows - 1) / rows;
     w->rows = (side + parts - 1) / parts;
-    w->terms = jot_sum_terms(t, w->lanes, w->channels);
 }
 
 /* Tiles of a block: V and M of it in half of the second cache, but enough of them to be worth
@@ -253,6 +252,7 @@ wino_blocks(const Kernel *k, int lanes, const Target *t, Winograd *w)
     w->count = count;
     w->phased = wino_in_phases(w, t, blocks);
     jot_winograd_rows(w, t);
+    w->terms = jot_sum_terms(t, lanes, k, w->channel, w->channels);
     if (w->phased)
         w->block = count > 2 * SHARED_STEPS ? (count + SHARED_STEPS - 1) / SHARED_STEPS : 2;
     if (w->phased && lanes > 1
