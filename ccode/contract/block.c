@@ -289,7 +289,7 @@ rows_within(const ContractMake *m, int64_t depth, int64_t room)
  * panel, for which each would wait. 2,048 x 2,048 x 2,048 where 12 rows of all terms have room: 425
  * -> 260 ms. */
 static int64_t
-plan_parts(const ContractMake *m, int64_t inner, int64_t room)
+plan_split(const ContractMake *m, int64_t inner, int64_t room)
 {
     int64_t ext = jot_axis_ext(m->s, m->korder[0]);
     int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
@@ -335,7 +335,7 @@ jot_contract_steps(ContractMake *m, ContractPlan *p)
     else if (!plan_near(m, p, nbytes, &left)) {
         double room = (double)l2;
         int64_t part = p->rows && !p->first && !p->shared && !m->words && p->a == PACK_NONE
-                     ? plan_parts(m, inner, l2) : ext;
+                     ? plan_split(m, inner, l2) : ext;
         if (part < ext)
             room = (double)(part * step);
         left = plan_sums(m, (double)step, room, p->a != PACK_PATCH);

@@ -184,7 +184,7 @@ ask_beside(const Kernel *k, const Value *v, uint32_t to)
 }
 
 static bool
-ask_large(const Kernel *k, uint32_t buf, const Target *target)
+ask_uncached(const Kernel *k, uint32_t buf, const Target *target)
 {
     return (double)k->bufs.v[buf].layout->nelem
                * (double)jot_dtype_nbytes((jot_DType)k->bufs.v[buf].dtype)
@@ -199,7 +199,7 @@ jot_sched_ask_stores(Sched *s, const Target *target, bool written)
 
     for (uint32_t i = 0; mark && i < s->stages.n; i++) {
         Stage *st = &s->stages.v[i];
-        bool any = st->store && written && ask_large(k, k->stores.v[st->what].buf, target);
+        bool any = st->store && written && ask_uncached(k, k->stores.v[st->what].buf, target);
 
         if (!st->store)
             continue;
@@ -208,7 +208,7 @@ jot_sched_ask_stores(Sched *s, const Target *target, bool written)
             const Value *v = &k->values.v[n];
 
             any |= mark[n] && ask_beside(k, v, k->stores.v[st->what].buf)
-                && ask_large(k, v->buf, target);
+                && ask_uncached(k, v->buf, target);
         }
         st->ahead = any;
     }

@@ -43,7 +43,7 @@ jot_sum_terms(const Target *target, int lanes, const Kernel *k, int axis, int64_
 {
     bool ends = axis < (int)k->axes.n && jot_axis_end(k, axis);
     return lanes > 1 && target->vectors < REGISTERS_MANY && ext >= PLAN_LONG && !ends
-         ? SUM_TERMS : 1;
+         ? STEP_TERMS : 1;
 }
 
 JOT_FN void
