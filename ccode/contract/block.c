@@ -270,15 +270,27 @@ plan_near(ContractMake *m, const ContractPlan *p, int64_t nbytes, int64_t *left)
     return *left >= PLAN_TERMS;
 }
 
-/* Rows of a step whose terms take half of the room, in whole blocks, no more than give each core
- * its steps. */
+/* Rows of a step whose terms, of `depth` bytes, take half of the room, in whole blocks; shared: no
+ * more than give each core its steps. */
 static int64_t
-rows_within(const ContractMake *m, int64_t depth, int64_t room)
+rows_within(const ContractMake *m, int64_t depth, int64_t room, bool shared)
 {
-    int64_t rows = jot_axis_ext(m->s, m->r), even = rows / (CORE_STEPS * m->target->cores);
-    int64_t fit = depth > 0 ? room / 2 / depth : rows;
-    fit = (fit < even ? fit : even) / m->rows * m->rows;
-    return fit < m->rows ? m->rows : fit;
+    int64_t rows = jot_axis_ext(m->s, m->r);
+    int64_t even = rows / (CORE_STEPS * m->target->cores) / m->rows * m->rows;
+    int64_t fit = depth > 0 ? room / 2 / depth / m->rows * m->rows : rows;
+    return shared && fit > even ? even : fit;
+}
+
+/* What of the results and b, in bytes for each term of a block's column, comes from beyond the
+ * second cache where rows are shared and go so many terms at a time. */
+static double
+split_moves(const ContractMake *m, int64_t steps, int64_t inner, int64_t room)
+{
+    int64_t ext = jot_axis_ext(m->s, m->korder[0]);
+    int64_t nbytes = jot_dtype_nbytes((jot_DType)m->k->values.v[m->c.reduce].dtype);
+    int64_t rows = rows_within(m, steps * inner, room, true);
+    return (double)nbytes / (double)(rows < m->rows ? m->rows : rows)
+         + 2.0 * (double)(nbytes * nbytes * ((ext - 1) / steps)) / (double)(ext * inner);
 }
 
 /* Threads share rows and read all of b, from beyond the second cache, for each step of these. In
@@ -287,7 +299,7 @@ rows_within(const ContractMake *m, int64_t depth, int64_t room)
  * parts have summed waits in the results. Steps of the sum's outermost axis, of `inner` bytes each,
  * in a part; all of them where that gains little, or few blocks of rows share what is brought of a
  * panel, for which each would wait. 2,048 x 2,048 x 2,048 where 12 rows of all terms have room: 425
- * -> 260 ms. */
+ * -> 285 ms. */
 static int64_t
 plan_split(const ContractMake *m, int64_t inner, int64_t room)
 {
@@ -296,17 +308,15 @@ plan_split(const ContractMake *m, int64_t inner, int64_t room)
     int64_t panel = m->block * inner;
     int64_t most = panel > 0 ? m->target->cache_nbytes[LEVEL_L1] / CACHE_PART / panel : 0;
     int64_t parts = (ext + most - 1) / (most > 0 ? most : 1), steps;
-    double columns = (double)jot_kernel_extent(m->k, m->c.n), whole, moved, cycles;
+    double columns = (double)jot_kernel_extent(m->k, m->c.n), cycles;
     if (most < 1 || parts < 2 || m->lanes == 1 || m->most_vectors || m->unrolled
         || jot_contract_nbytes(m, m->k->values.v[m->c.b].free) <= room)
         return ext;
     steps = (ext + parts - 1) / parts;
-    if (rows_within(m, steps * inner, room) < PLAN_BLOCKS * m->rows)
+    if (rows_within(m, steps * inner, room, true) < PLAN_BLOCKS * m->rows)
         return ext;
-    whole = (double)nbytes / (double)rows_within(m, ext * inner, room);
-    moved = (double)nbytes / (double)rows_within(m, steps * inner, room)
-          + 2.0 * (double)(nbytes * nbytes * (parts - 1)) / (double)(ext * inner);
-    cycles = (whole - moved) / PLAN_FETCH * PLAN_SEEN
+    cycles = (split_moves(m, ext, inner, room) - split_moves(m, steps, inner, room))
+                 / PLAN_FETCH * PLAN_SEEN
            - PLAN_ENDS * (double)nbytes / (double)(m->lanes * steps * inner) - SIDE_PACK / columns;
     return cycles > PLAN_GAIN / (2.0 * m->lanes) ? steps : ext;
 }
@@ -350,9 +360,8 @@ jot_contract_steps(ContractMake *m, ContractPlan *p)
         int64_t rows = jot_axis_ext(m->s, m->r);
         int64_t all = jot_kernel_extent(m->k, m->c.m | m->c.n | m->c.k);
         int64_t each = all / (rows > 0 ? rows : 1) + 1;
-        int64_t fit = depth > 0 ? l2 / 2 / depth / m->rows * m->rows : rows, limit = fit;
-        if (p->rows && !p->first && fit > rows / (CORE_STEPS * m->target->cores))
-            fit = rows / (CORE_STEPS * m->target->cores) / m->rows * m->rows;
+        int64_t fit = rows_within(m, depth, l2, p->rows && !p->first);
+        int64_t limit = rows_within(m, depth, l2, false);
         if (p->rows && !p->first && p->a == PACK_NONE)
             limit = few_pages(m, limit);
         fit = fit > limit ? limit : fit;

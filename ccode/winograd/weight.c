@@ -284,6 +284,6 @@ jot_winograd_weight(Sched *s, Kernel *k, const Contract *c, const Target *target
         return jot_sched_no(s, "no sum over positions of 3 x 3 taps and many channels, these last");
     weight_blocks(k, target, &w);
     return jot_sched_settle(s, k, &was, jot_kernel_copy(&was, k) && weight_kernel(k, c, &w) &&
-                                        weight_bufs(k, &w, lanes) && weight_sched(s, k, &w, target,
-                                                                          lanes));
+                                            weight_bufs(k, &w, lanes) &&
+                                            weight_sched(s, k, &w, target, lanes));
 }
