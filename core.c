@@ -22,8 +22,9 @@
  *         stages run when it is built, laid out, and before a strategy
  *     - schedule     ccode/strategy/strategy.c                     ... an order and places        s
  *         one table of strategies; what each costs or why it refused: r. Products and
- *         convolutions: ccode/contract/sched.c (axes), ccode/contract/plan.c (sizes),
- *         ccode/contract/pack.c (stages); loops: ccode/schedule/choose.c, ccode/schedule/make.c
+ *         convolutions: ccode/contract/sched.c (axes), ccode/contract/plan.c (packs),
+ *         ccode/contract/block.c (sizes), ccode/contract/pack.c (stages); loops:
+ *         ccode/schedule/choose.c, ccode/schedule/make.c
  *     - emit         ccode/emit/emit.c                             calls what follows, for it     k
  *       - lower      ccode/lower/lower.c                           ... a loop tree                l
  *       - walk       ccode/lower/walk.c                            ... code records               w

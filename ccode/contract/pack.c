@@ -3,7 +3,7 @@
  *
  *     b   direct   panels  pb[j/32][k][j%32]
  *     a   direct   rows    pa[i][k]
- *                  columns pa[i/6][k][i%6], for what lies as a[k][i]
+ *                  columns pa[i/6][k][i%6], for what lies as a[k][i], and for parts of a sum
  *                  patch   X[c, h, w] with a border of zeros, for what is read at h + p
  *
  *   requires  a plan      keeps  what is computed      breaks  numbers of values, by a patch

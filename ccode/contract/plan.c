@@ -1,5 +1,6 @@
-/* ccode/contract/plan.c - what a contraction packs, how large its blocks are, and the order of its
- * loops; ccode/contract/pack.c writes the stages.
+/* ccode/contract/plan.c - what a contraction packs, what its threads share, and the order of its
+ * loops; ccode/contract/block.c says how large its blocks are, ccode/contract/pack.c writes the
+ * stages.
  *
  * Two forms of the nest. Columns: blocks of b's vectors are shared among threads, and each packs
  * its own. Rows: blocks of a's are, and b is packed before, in a phase of its own.
