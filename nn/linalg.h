@@ -97,49 +97,68 @@
             } \
     }
 
-/* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n): row
- * i of t times what is solved, or what is solved times row i. */
+/* t x = b, or t' x = b (turned), of few right sides, which are rows of b and x (count, m, n): four
+ * rows of t at a time, or what is left of them one by one. What is solved goes into the four by
+ * sums in lanes, then into one another; turned, the four go into what is not solved. */
 #define LINALG_FEW(GLOBAL, ELEM) \
     for (jot_i64 at = lo; at < hi; at++) { \
         const jot_i64 n = a_1; \
         const jot_i64 m = b_1; \
+        const int up = (lower != 0) != (turned != 0); \
         GLOBAL ELEM *to = x + at * m * n; \
         jot_simd for (jot_i64 i = 0; i < m * n; i++) \
             to[i] = b[at * m * n + i]; \
-        for (jot_i64 step = 0; step < n; step++) { \
-            const jot_i64 i = (lower != 0) != (turned != 0) ? step : n - 1 - step; \
-            const jot_i64 first = lower != 0 ? 0 : i + 1; \
-            const jot_i64 many = lower != 0 ? i : n - 1 - i; \
-            const jot_i64 whole = turned != 0 ? 0 : many / 64 * 64; \
-            const jot_i64 most = turned != 0 ? 0 : many / 16 * 16; \
-            GLOBAL const ELEM *row = a + (at * n + i) * n; \
+        for (jot_i64 done = 0, rows; done < n; done += rows) { \
+            rows = n - done < 4 ? 1 : 4; \
+            const jot_i64 low = up ? done : n - done - rows; \
+            const jot_i64 first = lower != 0 ? 0 : low + rows; \
+            const jot_i64 many = lower != 0 ? low : n - low - rows; \
+            const jot_i64 whole = many / 16 * 16; \
+            const jot_i64 next = rows == 4 ? n : 0; \
+            GLOBAL const ELEM *t0 = a + (at * n + low) * n + first; \
+            GLOBAL const ELEM *t1 = t0 + next, *t2 = t1 + next, *t3 = t2 + next; \
             for (jot_i64 r = 0; r < m; r++) { \
-                GLOBAL ELEM *y = to + r * n; \
-                ELEM sum[64]; \
-                jot_simd for (jot_i64 l = 0; l < 64; l++) \
-                    sum[l] = 0; \
-                for (jot_i64 k = first; k < first + whole; k += 64) \
-                    jot_simd for (jot_i64 l = 0; l < 64; l++) \
-                        sum[l] += row[k + l] * y[k + l]; \
-                for (jot_i64 k = first + whole; k < first + most; k += 16) \
-                    jot_simd for (jot_i64 l = 0; l < 16; l++) \
-                        sum[l] += row[k + l] * y[k + l]; \
-                for (jot_i64 l = 0; turned == 0 && l < many - most; l++) \
-                    sum[l] += row[first + most + l] * y[first + most + l]; \
-                jot_simd for (jot_i64 l = 0; l < 32; l++) \
-                    sum[l] += sum[l + 32]; \
-                jot_simd for (jot_i64 l = 0; l < 16; l++) \
-                    sum[l] += sum[l + 16]; \
-                jot_simd for (jot_i64 l = 0; l < 8; l++) \
-                    sum[l] += sum[l + 8]; \
-                jot_simd for (jot_i64 l = 0; l < 4; l++) \
-                    sum[l] += sum[l + 4]; \
-                y[i] -= sum[0] + sum[1] + (sum[2] + sum[3]); \
-                y[i] = unit != 0 ? y[i] : y[i] / row[i]; \
-                const ELEM f = y[i]; \
-                if (turned != 0) \
-                    jot_simd for (jot_i64 k = first; k < first + many; k++) \
-                        y[k] -= f * row[k]; \
+                GLOBAL ELEM *y = to + r * n + low; \
+                GLOBAL ELEM *z = to + r * n + first; \
+                ELEM sum[4][16]; \
+                for (int o = 0; o < 4; o++) \
+                    jot_simd for (int l = 0; l < 16; l++) \
+                        sum[o][l] = 0; \
+                for (jot_i64 k = 0; turned == 0 && k < whole; k += 16) \
+                    jot_simd for (jot_i64 l = 0; l < 16; l++) { \
+                        sum[0][l] += t0[k + l] * z[k + l]; \
+                        sum[1][l] += t1[k + l] * z[k + l]; \
+                        sum[2][l] += t2[k + l] * z[k + l]; \
+                        sum[3][l] += t3[k + l] * z[k + l]; \
+                    } \
+                for (jot_i64 k = whole; turned == 0 && k < many; k++) { \
+                    sum[0][k - whole] += t0[k] * z[k]; \
+                    sum[1][k - whole] += t1[k] * z[k]; \
+                    sum[2][k - whole] += t2[k] * z[k]; \
+                    sum[3][k - whole] += t3[k] * z[k]; \
+                } \
+                for (jot_i64 o = 0; turned == 0 && o < rows; o++) { \
+                    jot_simd for (jot_i64 l = 0; l < 8; l++) \
+                        sum[o][l] += sum[o][l + 8]; \
+                    jot_simd for (jot_i64 l = 0; l < 4; l++) \
+                        sum[o][l] += sum[o][l + 4]; \
+                    y[o] -= sum[o][0] + sum[o][1] + (sum[o][2] + sum[o][3]); \
+                } \
+                for (jot_i64 j = 0; j < rows; j++) { \
+                    const jot_i64 o = up ? j : rows - 1 - j; \
+                    GLOBAL const ELEM *t = a + (at * n + low) * n + low; \
+                    y[o] = unit != 0 ? y[o] : y[o] / t[o * n + o]; \
+                    for (jot_i64 p = up ? o + 1 : 0; p < (up ? rows : o); p++) \
+                        y[p] -= y[o] * (turned != 0 ? t[o * n + p] : t[p * n + o]); \
+                } \
+                const ELEM f0 = y[0], f1 = y[next ? 1 : 0], f2 = y[next ? 2 : 0]; \
+                const ELEM f3 = y[next ? 3 : 0]; \
+                if (turned != 0 && next) \
+                    jot_simd for (jot_i64 k = 0; k < many; k++) \
+                        z[k] -= f0 * t0[k] + f1 * t1[k] + (f2 * t2[k] + f3 * t3[k]); \
+                else if (turned != 0) \
+                    jot_simd for (jot_i64 k = 0; k < many; k++) \
+                        z[k] -= f0 * t0[k]; \
             } \
         } \
     }
