@@ -2,9 +2,9 @@
  * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
  * go through memory for each block of k; of what is packed, columns and steps of the sum are in
  * balance, so that results are read and written again few times; and with 16 registers a vector
- * that up to four multiply-adds share is loaded once by what gcc makes of the text; what its stores
- * read is asked for where it begins; and rows go in steps whose results, and what they are made of,
- * lie on few pages.
+ * that up to four multiply-adds share is loaded once by what gcc makes of the text, and sums and what
+ * they read leave it a register; what its stores read is asked for where it begins; and rows go in
+ * steps whose results, and what they are made of, lie on few pages.
  *
  * Guards: ccode/contract/plan.c, ccode/lower/prefetch.c, ccode/lower/walk.c. */
 #include <unistd.h>
@@ -158,6 +158,36 @@ test_loads(void)
     ir_end(&c);
 }
 
+/* 4 x 3 are the least loads for these, but take all of 16 registers: gcc read b again for each row. */
+static void
+test_register(void)
+{
+    static const int64_t ext[][3] = {{64, 96, 256}, {64, 96, 100}, {256, 256, 256}, {512, 48, 31}};
+
+    for (int i = 0; i < (int)(sizeof ext / sizeof *ext); i++) {
+        Text text = {0};
+        IrCase c;
+        Sched s;
+        const char *at;
+        int columns = 0, rows = 0;
+
+        text.mem = &ir_mem;
+        make_product_of(&c, i % 2 ? JOT_F32 : JOT_BF16, 1, ext[i][0], ext[i][1], ext[i][2], false,
+                        false, false);
+        CHECK(schedule(&c, 1 << 19, &s), "case %d: no schedule", i);
+        jot_sched_print(&s, &text);
+        at = strstr(text.s, "!0: ");
+        at = at ? strstr(at, " j:") : NULL;
+        while (at && sscanf(at, " j:%d i:%d", &columns, &rows) < 2)
+            at = strstr(at + 1, " j:");
+        CHECK(rows * columns / 8 + columns / 8 + 1 < 16 && rows * columns > 32, "case %d: %s", i,
+              text.s);
+        jot_text_free(&text);
+        jot_sched_close(&s);
+        ir_end(&c);
+    }
+}
+
 /* What a store adds to its sums, as large as they are and larger than the second cache, is asked
  * for where a block begins; from a cache it comes by itself. */
 static void
@@ -242,6 +272,7 @@ main(void)
     test_halves();
     test_steps();
     test_loads();
+    test_register();
     test_asked();
     ir_close();
     return DONE();
