@@ -2,9 +2,9 @@
  * precision are packed by panels of rows that fit a cache, not all rows at a time, whose sums would
  * go through memory for each block of k; of what is packed, columns and steps of the sum are in
  * balance, so that results are read and written again few times; and with 16 registers a vector
- * that up to four multiply-adds share is loaded once by what gcc makes of the text, and sums and what
- * they read leave it a register; what its stores read is asked for where it begins; and rows go in
- * steps whose results, and what they are made of, lie on few pages.
+ * that up to four multiply-adds share is loaded once by what gcc makes of the text, and sums and
+ * what they read leave it a register; what its stores read is asked for where it begins; and rows
+ * go in steps whose results, and what they are made of, lie on few pages.
  *
  * Guards: ccode/contract/plan.c, ccode/lower/prefetch.c, ccode/lower/walk.c. */
 #include <unistd.h>
@@ -158,7 +158,7 @@ test_loads(void)
     ir_end(&c);
 }
 
-/* 4 x 3 are the least loads for these, but take all of 16 registers: gcc read b again for each row. */
+/* 4 x 3 are the least loads for these, but take all of 16 registers: gcc read b for each row. */
 static void
 test_register(void)
 {
