@@ -142,6 +142,7 @@ test_loads(void)
     CHECK(schedule(&c, 1 << 19, &s) &&
           jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", NULL, NULL, &text, &info, NULL) &&
           jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
+    CHECK(text.s && strstr(text.s, "JOT_CROWD;\n"), "%s", text.s ? text.s : "");
     if (system("echo 'int i;' | gcc -march=haswell -x c -S -o - - >/dev/null 2>&1"))
         SKIP("no gcc for this processor's vectors");
     else

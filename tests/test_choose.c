@@ -10,6 +10,10 @@
 #include "ccode/strategy/strategy.h"
 #include "tests/ir_cases.h"
 
+/* Bytes per second of the second cache and of memory, and the former's size; 0: as they come. */
+static double rate_l2, rate_memory;
+static int64_t size_l2;
+
 /* A machine with vectors of so many bytes and plain caches. */
 static Target
 machine(int vector_nbytes)
@@ -18,7 +22,11 @@ machine(int vector_nbytes)
     jot_target_default(&t);
     t.vector_nbytes = vector_nbytes;
     t.cache_nbytes[LEVEL_L1] = 32 << 10;
-    t.cache_nbytes[LEVEL_L2] = 1 << 20;
+    t.cache_nbytes[LEVEL_L2] = size_l2 ? size_l2 : 1 << 20;
+    if (rate_l2 > 0) {
+        t.bandwidth[LEVEL_L2] = rate_l2;
+        t.bandwidth[LEVEL_L3] = t.bandwidth[LEVEL_MEMORY] = rate_memory;
+    }
     return t;
 }
 
@@ -248,6 +256,79 @@ test_behind_rows(void)
     EXPECT(&c, "behind few rows", 64, GCC_NATIVE, true, "!res row");
 }
 
+/* Rows divided by their length, times weights: t = (x - m) v^-1/2 by sums m, v of each row,
+ * q = w t; and gradients, from d g: u = w d g, y = u - t sum of t u, and of the columns' weights:
+ * h[j] = sum over r of t d g, o[j] of d g */
+static void
+make_row_gradients(IrCase *c, int64_t n, int64_t m)
+{
+    int64_t ext[2];
+    uint32_t x, w, d, g, q, y, h, o, t, u, s, v;
+    ext[0] = n, ext[1] = m;
+    ir_start(c);
+    ir_axes(c, "rj", ext);
+    x = IN("x", 2, n, m, 0, 0);
+    w = IN("w", 1, m, 0, 0, 0);
+    d = IN("d", 2, n, m, 0, 0);
+    g = IN("g", 2, n, m, 0, 0);
+    q = OUT("q", 2, n, m, 0, 0);
+    y = OUT("y", 2, n, m, 0, 0);
+    h = OUT("h", 1, m, 0, 0, 0);
+    o = OUT("o", 1, m, 0, 0, 0);
+    t = ir_load(c, x, AX(0), AX(1), 0, 0);
+    t = ir_ew(c, EW_SUB, t, ir_sum(c, EW_ADD, BIT(1), t, "m"));
+    v = ir_sum(c, EW_ADD, BIT(1), ir_ew(c, EW_MUL, t, t), "v");
+    t = ir_ew(c, EW_DIV, t, ir_ew(c, EW_SQRT, v, 0));
+    ir_store(c, q, AX(0), AX(1), 0, 0, ir_ew(c, EW_MUL, t, ir_load(c, w, AX(1), 0, 0, 0)));
+    v = ir_ew(c, EW_MUL, ir_load(c, d, AX(0), AX(1), 0, 0), ir_load(c, g, AX(0), AX(1), 0, 0));
+    u = ir_ew(c, EW_MUL, v, ir_load(c, w, AX(1), 0, 0, 0));
+    s = ir_sum(c, EW_ADD, BIT(1), ir_ew(c, EW_MUL, t, u), "s");
+    ir_store(c, y, AX(0), AX(1), 0, 0, ir_ew(c, EW_SUB, u, ir_ew(c, EW_MUL, t, s)));
+    ir_store(c, h, AX(1), 0, 0, 0,
+             ir_sum(c, EW_ADD, BIT(0), ir_ew(c, EW_MUL, t, v), "columns"));
+    ir_store(c, o, AX(1), 0, 0, 0, ir_sum(c, EW_ADD, BIT(0), v, "others"));
+    for (int64_t r = 0; r < n; r++) {
+        const double *a = c->data[x] + r * m, *b = c->data[d] + r * m, *e = c->data[g] + r * m;
+        double sum = 0, square = 0, dot = 0;
+        for (int64_t j = 0; j < m; j++)
+            sum += a[j];
+        for (int64_t j = 0; j < m; j++)
+            square += (a[j] - sum) * (a[j] - sum);
+        for (int64_t j = 0; j < m; j++)
+            dot += (a[j] - sum) / sqrt(square) * b[j] * e[j] * c->data[w][j];
+        for (int64_t j = 0; j < m; j++) {
+            double unit = (a[j] - sum) / sqrt(square);
+            c->data[q][r * m + j] = unit * c->data[w][j];
+            c->data[y][r * m + j] = b[j] * e[j] * c->data[w][j] - unit * dot;
+            c->data[h][j] += unit * b[j] * e[j];
+            c->data[o][j] += b[j] * e[j];
+        }
+    }
+}
+
+/* Whole rows, all their stages in one pass, and sums of columns in parts behind them, however fast
+ * the second cache is: by blocks of columns each stage would read all rows anew. */
+static void
+test_row_gradients(void)
+{
+    static const double rates[][2] = {{0, 0}, {64e9, 15.6e9}, {45e9, 10.7e9}, {120e9, 8e9}};
+    IrCase c;
+
+    make_row_gradients(&c, 300, 1024);
+    EXPECT(&c, "gradients of rows", 32, GCC_NATIVE, true, "r:20p r | j:16 j:1l",
+           "r:20p || r j:16", "!phase\nphase");
+    for (int i = 0; i < (int)(sizeof rates / sizeof *rates); i++) {
+        rate_l2 = rates[i][0], rate_memory = rates[i][1], size_l2 = i ? 1 << 19 : 0;
+        make_row_gradients(&c, 4096, 1024);
+        EXPECT(&c, "gradients of many rows", 32, GCC_NATIVE, false, "r:64p r | j:16 j:1l",
+               "!phase\nphase", "!j:512");
+        make_row_gradients(&c, 4096, 1024);
+        EXPECT(&c, "gradients of many rows, wide", 64, GCC_NATIVE, false, "r:64p r | j:32 j:1l",
+               "!phase\nphase", "!j:512");
+    }
+    rate_l2 = rate_memory = 0, size_l2 = 0;
+}
+
 static void
 test_which(void)
 {
@@ -446,6 +527,7 @@ main(void)
     if (system("command -v gcc >/dev/null 2>&1") == 0) {
         test_which();
         test_behind_rows();
+    test_row_gradients();
         test_right(GCC_NATIVE);
     } else
         SKIP("no gcc here");

@@ -12,6 +12,7 @@
  * Read before: ccode/emit/print.h, ccode/emit/name.c, ccode/emit/expr.c. After:
  * ccode/emit/emit.c. */
 #include "ccode/emit/print.h"
+#include "target/thresholds.h"
 
 static void
 lane_loop(Printer *p, int lanes)
@@ -198,6 +199,42 @@ print_register(Printer *p, uint32_t n)
         jot_print_f(p, " = %w", p->code->args.v[set->arg + 1]);
     jot_text_f(p->out, ";\n");
     return at_once;
+}
+
+static bool
+vector_register(const Inst *in)
+{
+    return in->op == C_DECL && in->lanes && in->c.i == 0;
+}
+
+/* Has a loop many steps, and none within? */
+static bool
+long_loop(const Printer *p, uint32_t n)
+{
+    const Inst *in = &p->code->inst.v[n];
+    bool plain = in->narg == 0 && !in->wide && in->c.i >= CROWD_STEPS;
+
+    for (n = in->kids; n && plain; n = p->code->inst.v[n].next)
+        plain = p->code->inst.v[n].op != C_FOR;
+    return plain;
+}
+
+/* Where a block's sums take most registers, and long, nothing else stays in one from here on: gcc
+ * keeps constants of what follows the sums there, and reads their operands from memory again and
+ * again instead. */
+static void
+print_crowd(Printer *p, uint32_t n, bool within)
+{
+    int sums = 0;
+
+    for (; n && vector_register(&p->code->inst.v[n]); n = p->code->inst.v[n].next)
+        sums++;
+    if (sums < WALK_CROWD || within || !p->d->vectors)
+        return;
+    while (n && p->code->inst.v[n].op != C_FOR)
+        n = p->code->inst.v[n].next;
+    if (n && long_loop(p, n))
+        jot_print_f(p, "\tJOT_CROWD;\n");
 }
 
 /* All lanes of an operand; of a part's, zeros behind it. Loads of a part have them already, but
@@ -470,9 +507,9 @@ jot_print_close(Printer *p, uint32_t block, uint32_t mark)
 JOT_FN void
 jot_print_block(Printer *p, uint32_t block)
 {
-    uint32_t n = p->code->inst.v[block].kids, mark;
+    uint32_t n = p->code->inst.v[block].kids, mark, before = 0;
     bool skip = false;
-    for (; n; n = p->code->inst.v[n].next) {
+    for (; n; before = n, n = p->code->inst.v[n].next) {
         const Inst *in = &p->code->inst.v[n];
         bool other = p->stage && block == p->loop && !(p->stages[n] & p->stage);
         if (skip || other || (!in->live && (!in->uses || in->in_place))) {
@@ -494,7 +531,10 @@ jot_print_block(Printer *p, uint32_t block)
             jot_print_braced(p, n);
             jot_print_close(p, n, mark);
             break;
-        case C_DECL: skip = print_register(p, n); break;
+        case C_DECL:
+            print_crowd(p, n, before && vector_register(&p->code->inst.v[before]));
+            skip = print_register(p, n);
+            break;
         case C_SET: print_set(p, in); break;
         case C_STORE:
             mark = p->d->device ? jot_print_pair(p, n) : 0;

@@ -168,7 +168,9 @@ price_counts(const Price *p, bool store, uint32_t what)
     return !p->classes || jot_sched_class_of(p->classes, store, what) == p->class;
 }
 
-/* Operands come before their users: the last value first. Sums of other classes are there. */
+/* Operands come before their users: the last value first. Sums of other classes are there. What is
+ * summed up over an axis, and read by nobody within, comes behind its loops, in one pass with all
+ * else: a part of the sum for each call. */
 static void
 price_uses(Price *p)
 {
@@ -180,7 +182,7 @@ price_uses(Price *p)
             continue;
         p->loops[k->stores.v[i].value] |= k->stores.v[i].free | used;
         p->nests[k->stores.v[i].value] |= 2u << p->level[k->stores.v[i].value] * 2 % 32;
-        p->shared &= k->stores.v[i].free;
+        p->shared &= k->stores.v[i].free | p->summed[k->stores.v[i].value];
     }
     for (uint32_t i = k->values.n; i-- > 1;) {
         const Value *v = &k->values.v[i];
@@ -201,7 +203,7 @@ price_uses(Price *p)
         }
         p->loops[i] |= used;
         if (sum)
-            p->shared &= v->free;
+            p->shared &= p->loops[i] & v->axes ? v->free : v->free | v->axes;
         if (jot_reads_line(k, v))
             continue; /* whatever the loops, a line is made once */
         for (int j = 0; j < v->narg; j++) {
@@ -234,6 +236,18 @@ price_touches(Price *p)
             add_array(p, i, p->read[i], 1);
 }
 
+static void
+price_sums(Price *p)
+{
+    for (uint32_t i = 1; i < p->k->values.n; i++) {
+        const Value *v = &p->k->values.v[i];
+
+        p->summed[i] = v->op == VAL_REDUCE ? v->axes : 0;
+        for (int j = 0; j < v->narg; j++)
+            p->summed[i] |= p->summed[p->k->args.v[v->arg + (uint32_t)j]];
+    }
+}
+
 JOT_FN Price *
 jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classes, int class)
 {
@@ -252,8 +266,10 @@ jot_price_open(const Kernel *k, const Target *target, const SchedClasses *classe
     p->level = jot_mem_new(k->mem, k->values.n, sizeof *p->level);
     p->kept = jot_mem_new(k->mem, 2 * k->values.n, sizeof *p->kept);
     p->nests = jot_mem_new(k->mem, k->values.n, sizeof *p->nests);
-    if (p->loops && p->read && p->level && p->kept && p->nests) {
+    p->summed = jot_mem_new(k->mem, k->values.n, sizeof *p->summed);
+    if (p->loops && p->read && p->level && p->kept && p->nests && p->summed) {
         jot_kernel_levels(k, p->level);
+        price_sums(p);
         return p;
     }
     jot_price_close(p);
@@ -289,6 +305,7 @@ jot_price_close(Price *p)
     jot_mem_free(mem, p->level, p->k->values.n * sizeof *p->level);
     jot_mem_free(mem, p->kept, 2 * p->k->values.n * sizeof *p->kept);
     jot_mem_free(mem, p->nests, p->k->values.n * sizeof *p->nests);
+    jot_mem_free(mem, p->summed, p->k->values.n * sizeof *p->summed);
     jot_mem_free(mem, p, sizeof *p);
 }
 

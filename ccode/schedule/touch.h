@@ -38,10 +38,11 @@ struct Price {
     uint64_t *read;             /* ... of a value that is kept: of those that read it */
     uint8_t *level;             /* per value: reductions below it */
     uint8_t *kept;              /* per value: kept for what has more axes; behind them zeros */
+    uint64_t *summed;           /* per value: axes that are reduced over for it */
     uint32_t *nests;            /* per value: the passes that compute it: sums of a level, stores */
     Touch touch[PRICE_TOUCHES];
     int n;
-    uint64_t shared;            /* axes that every stage keeps */
+    uint64_t shared;            /* axes that every stage keeps, or sums up for what comes behind */
     uint64_t reduced;           /* axes that something is reduced over */
 };
 
