@@ -138,7 +138,7 @@ test_loads(void)
     int fma = 0, read = 0;
 
     text.mem = all.mem = &ir_mem;
-    make_product(&c, 1, 3, 96, 50, false, false, false);
+    make_product(&c, 1, 3, 96, 70, false, false, false);
     CHECK(schedule(&c, 1 << 19, &s) &&
           jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", NULL, NULL, &text, &info, NULL) &&
           jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");

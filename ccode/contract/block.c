@@ -61,7 +61,8 @@ jot_contract_grid_cycles(const ContractMake *m, double steps, int64_t ext, int64
 }
 
 /* Rows and vectors of the block in registers. Vectors of b need registers besides the sums, and one
- * stays the compiler's: 4 x 3 take all of 16, and gcc reads b for each row: 1.6 times as long. */
+ * stays the compiler's, unless these are all rows: 4 x 3 take all of 16, and gcc reads b for each
+ * row, 1.6 times as long; but for other blocks an image would be packed. */
 JOT_FN void
 jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
 {
@@ -74,8 +75,8 @@ jot_contract_block_of(ContractMake *m, int64_t rows_ext, int64_t widest)
     if (m->most_vectors && widest > m->most_vectors)
         widest = m->most_vectors;
     for (int64_t v = 1; v <= BLOCK_VECTORS && v <= all && v <= widest; v++)
-        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 < m->registers; r++) {
-            if (fixed && fixed % v)
+        for (int64_t r = 1; r <= most && r <= rows_ext && r * v + v + 1 <= m->registers; r++) {
+            if ((fixed && fixed % v) || (r < rows_ext && r * v + v + 1 == m->registers))
                 continue;
             if (jot_choice_try(&choice, CHOICE_BLOCK + (uint64_t)(16 * r + v),
                                jot_contract_grid_cycles(m, steps, rows_ext, r, all, v),
