@@ -376,6 +376,25 @@ build_shared(jot_Var *in)
     return h;
 }
 
+/* h times columns of a weight from `first` */
+static jot_Var
+by_part(jot_Var h, jot_Var w, int64_t first)
+{
+    return jot_matmul(h, jot_slice(w, JOT_SHAPE(0, first), JOT_SHAPE(4, first + 4),
+                                   JOT_SHAPE(1, 1)));
+}
+
+/* Two parts of one weight, in three steps each. */
+static jot_Var
+build_parts(jot_Var *in)
+{
+    jot_Var h = in[0];
+
+    for (int k = 0; k < 3; k++)
+        h = jot_tanh(jot_add(by_part(h, in[1], 0), by_part(jot_sin(h), in[1], 5)));
+    return h;
+}
+
 static void
 test_maps(void)
 {
@@ -400,6 +419,11 @@ test_maps(void)
     p = problem("shared weight", build_shared);
     add_input(&p, JOT_SHAPE(3, 4), -1, 1);
     add_input(&p, JOT_SHAPE(4, 4), -1, 1);
+    check_order(&p, 1, 1e-5, 1e-7);
+    check_order(&p, 2, 1e-5, 1e-6);
+    p = problem("parts of a weight", build_parts);
+    add_input(&p, JOT_SHAPE(3, 4), -1, 1);
+    add_input(&p, JOT_SHAPE(4, 9), -1, 1);
     check_order(&p, 1, 1e-5, 1e-7);
     check_order(&p, 2, 1e-5, 1e-6);
 }
@@ -599,9 +623,10 @@ count_kind(jot_Ctx *c, jot_Var v, NodeKind kind, int op, int *rank)
     for (k = 0; k < list.n; k++) {
         const Node *p = jot_node(c, list.v[k]);
 
-        n += p->kind == kind && (op < 0 || p->op == op);
-        if (p->kind == kind && p->rank > *rank)
-            *rank = p->rank;
+        if (p->kind != kind || (op >= 0 && p->op != op))
+            continue;
+        n++;
+        *rank = p->rank > *rank ? p->rank : *rank;
     }
     jot_list_free(c, &list);
     return n;
@@ -625,6 +650,11 @@ test_structure(void)
     CHECK(jot_grad(y, jot_vars(2, in), g), "%s", jot_message(c));
     CHECK(count_kind(c, g[1], NODE_REDUCE, JOT_ADD, &rank) == 5 && rank == 2,
           "a shared weight: two products forward, one and two backward; rank %d", rank);
+    in[1] = jot_array(c, JOT_F32, JOT_SHAPE(4, 9), NULL);
+    CHECK(jot_grad(jot_sum(build_parts(in), JOT_ALL_DIMS), jot_vars(2, in), g), "%s",
+          jot_message(c));
+    CHECK(count_kind(c, g[1], NODE_EW, EW_ADD, &rank) > 2 && rank == 2,
+          "parts of a weight: products are added up, not their terms; rank %d", rank);
     y = jot_cast(jot_sum(jot_cast(jot_square(jot_ones(c, JOT_F16, JOT_SHAPE(2))), JOT_F32),
                          JOT_ALL_DIMS), JOT_F64);
     x = jot_array(c, JOT_F16, JOT_SHAPE(2), NULL);

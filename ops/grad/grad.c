@@ -58,14 +58,37 @@ grad_is_contraction(jot_Ctx *ctx, NodeId id)
     return (full & ~grad_axes(ctx, a)) && (full & ~grad_axes(ctx, b));
 }
 
-/* Contributions to a broadcast: contractions one by one, the rest summed. Where it only has more
- * dimensions, of one position, all come one by one: they meet those of broadcasts to others. */
+/* What a part of a variable gets stands among zeros: of the sum of all of these, once. */
+static NodeId
+grad_placed(Grad *g, NodeId place, NodeId sum)
+{
+    NodeSpec spec = jot_node_spec(jot_node(g->ctx, place));
+
+    if (spec.input[0] == sum)
+        return place;
+    spec.input = &sum;
+    return jot_node_make(g->ctx, &spec);
+}
+
+/* The contraction that is placed in a variable, or 0. */
+static NodeId
+grad_within(Grad *g, NodeId through)
+{
+    const Node *n = jot_node(g->ctx, through);
+
+    return n->kind == NODE_REINDEX && n->ninputs == 1 && grad_is_contraction(g->ctx, n->input[0])
+         ? n->input[0] : 0;
+}
+
+/* Contributions to a broadcast: contractions one by one, the rest summed; those to a part of a
+ * variable meet before they are placed in it. Where it only has more dimensions, of one position,
+ * all come one by one: they meet those of broadcasts to others. */
 static void
 grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
 {
     const Node *n = jot_node(g->ctx, id);
     bool each = n->nelem == jot_node(g->ctx, n->input[0])->nelem;
-    NodeId rest = 0;
+    NodeId rest = 0, place = 0, sum = 0, within;
 
     for (; from && !g->failed; from = g->list.v[from - 1].next) {
         NodeId d = g->list.v[from - 1].node;
@@ -77,11 +100,18 @@ grad_of_broadcast(Grad *g, NodeId id, uint32_t from)
             jot_grad_fail(g);
         else if (each || grad_is_contraction(g->ctx, through))
             jot_grad_give(g, n->input[0], through);
-        else if (!(rest = rest ? jot_ew_of(g->ctx, EW_ADD, rest, d, 0) : d))
+        else if (through && (within = grad_within(g, through))
+                 && (!place || grad_placed(g, place, within) == through)) {
+            place = through;
+            if (!(sum = sum ? jot_ew_of(g->ctx, EW_ADD, sum, within, 0) : within))
+                jot_grad_fail(g);
+        } else if (!(rest = rest ? jot_ew_of(g->ctx, EW_ADD, rest, d, 0) : d))
             jot_grad_fail(g);
     }
     if (rest)
         jot_grad_give(g, n->input[0], jot_grad_dual(g, n, rest));
+    if (sum && !g->failed)
+        jot_grad_give(g, n->input[0], grad_placed(g, place, sum));
 }
 
 /* ---- stacks ------------------------------------------------------------------------------- */
