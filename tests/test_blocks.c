@@ -6,7 +6,8 @@
  * what they read leave it a register; what its stores read is asked for where it begins; and rows
  * go in steps whose results, and what they are made of, lie on few pages.
  *
- * Guards: ccode/contract/plan.c, ccode/lower/prefetch.c, ccode/lower/walk.c. */
+ * Guards: ccode/contract/block.c, ccode/contract/plan.c, ccode/emit/statement.c,
+ * ccode/lower/prefetch.c, ccode/lower/walk.c. */
 #include <unistd.h>
 #include "tests/contracts.h"
 
@@ -142,7 +143,7 @@ test_loads(void)
     CHECK(schedule(&c, 1 << 19, &s) &&
           jot_emit(&c.k, &s, jot_dialect_find("gnu"), "k", NULL, NULL, &text, &info, NULL) &&
           jot_emit_prelude(jot_dialect_find("gnu"), text.s, text.n, &all), "no text");
-    CHECK(text.s && strstr(text.s, "JOT_CROWD;\n"), "%s", text.s ? text.s : "");
+    CHECK(text.s && strstr(text.s, "jot_crowd();\n"), "%s", text.s ? text.s : "");
     if (system("echo 'int i;' | gcc -march=haswell -x c -S -o - - >/dev/null 2>&1"))
         SKIP("no gcc for this processor's vectors");
     else

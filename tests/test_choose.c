@@ -4,7 +4,7 @@
  * Set IR_SHOW to a part of a case's name to see its text.
  *
  * Guards: ccode/device/grid.c, ccode/device/moves.c, ccode/device/rfactor.c,
- * ccode/device/square.c, ccode/strategy/collect.c, target/choice.c. */
+ * ccode/device/square.c, ccode/schedule/touch.c, ccode/strategy/collect.c, target/choice.c. */
 #include "ccode/build/build.h"
 #include "ccode/device/grid.h"
 #include "ccode/strategy/strategy.h"

@@ -201,6 +201,7 @@ print_register(Printer *p, uint32_t n)
     return at_once;
 }
 
+/* A register of a whole vector, which is no array? */
 static bool
 vector_register(const Inst *in)
 {
@@ -219,22 +220,20 @@ long_loop(const Printer *p, uint32_t n)
     return plain;
 }
 
-/* Where a block's sums take most registers, and long, nothing else stays in one from here on: gcc
- * keeps constants of what follows the sums there, and reads their operands from memory again and
- * again instead. */
+/* Before the first of a block's sums, if these take most registers, and long: nothing else stays in
+ * one from here on. Else gcc keeps constants of what follows the sums there, and reads their
+ * operands from memory again and again. */
 static void
-print_crowd(Printer *p, uint32_t n, bool within)
+print_crowd(Printer *p, uint32_t n)
 {
     int sums = 0;
 
     for (; n && vector_register(&p->code->inst.v[n]); n = p->code->inst.v[n].next)
         sums++;
-    if (sums < WALK_CROWD || within || !p->d->vectors)
-        return;
-    while (n && p->code->inst.v[n].op != C_FOR)
+    while (n && sums >= WALK_CROWD && p->code->inst.v[n].op != C_FOR)
         n = p->code->inst.v[n].next;
-    if (n && long_loop(p, n))
-        jot_print_f(p, "\tJOT_CROWD;\n");
+    if (n && sums >= WALK_CROWD && long_loop(p, n))
+        jot_print_f(p, "\tjot_crowd();\n");
 }
 
 /* All lanes of an operand; of a part's, zeros behind it. Loads of a part have them already, but
@@ -532,7 +531,8 @@ jot_print_block(Printer *p, uint32_t block)
             jot_print_close(p, n, mark);
             break;
         case C_DECL:
-            print_crowd(p, n, before && vector_register(&p->code->inst.v[before]));
+            if (p->d->vectors && !vector_register(&p->code->inst.v[before]))
+                print_crowd(p, n);
             skip = print_register(p, n);
             break;
         case C_SET: print_set(p, in); break;

@@ -236,6 +236,7 @@ price_touches(Price *p)
             add_array(p, i, p->read[i], 1);
 }
 
+/* Which axes have been reduced over for each value. */
 static void
 price_sums(Price *p)
 {

@@ -13,7 +13,8 @@
  * Contributions to one variable are summed before they are passed on, but for one case: what flows
  * into a broadcast and would become a contraction (sum of a product of two reindexes: a matmul)
  * goes through the dual by itself. Summed first it would be a sum over a space of higher rank that
- * no fast schedule fits.
+ * no fast schedule fits. Those that flow into a broadcast of a part are summed behind their duals,
+ * and then placed in the whole.
  *
  * Nodes made here have no references until the end, so nothing here may sweep.
  *
